@@ -24,17 +24,25 @@ from rote.values.limits import (
 
 
 def inspect_indexes(inspection: Inspection, reads: Reader, index: Index) -> None:
-    """Compare an index with the log; start over when something was erased meanwhile.
+    """Compare an index with the log; look again when something was erased or indexed meanwhile.
 
-    Facts and rows are not read at one moment, so an erasure in between would look like a fault.
+    Facts and rows are not read at one moment, so an erasure in between would look like a fault, and
+    so would an index that is built anew. What every look finds is a fault.
     """
+    faults: list[tuple[str, str | None]] | None = None
     for _ in range(CONTENTION_ATTEMPTS_MAX):
         head = reads.head(inspection.number)
         version = 0 if head is None else head.version
-        faults = list(islice(_found_in_index(inspection, reads, index, version), FAULTS_MAX))
-        if not faults or not any(erasures(reads, inspection.number, after=version)):
+        indexed = reads.indexed(inspection.number, index.name)
+        found = list(islice(_found_in_index(inspection, reads, index, version), FAULTS_MAX))
+        is_confirmed = found == faults
+        faults = found if faults is None else [fault for fault in faults if fault in found]
+        is_steady = reads.indexed(inspection.number, index.name) == indexed and not any(
+            erasures(reads, inspection.number, after=version)
+        )
+        if not faults or (is_confirmed and is_steady):
             break
-    for message, id in faults:
+    for message, id in faults or ():
         inspection.fault("index", f"{index.name} {message}", id=id)
 
 

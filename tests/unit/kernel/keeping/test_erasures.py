@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -89,6 +89,28 @@ def test_verify_finds_no_fault_wherever_an_erasure_comes_in_between(
     )
     more = {"index": Tags()} if inspect is inspect_indexes else {}
     inspect(inspection, reads, **more)
+    assert reads.has_meddled
+    assert inspection.faults == []
+
+
+@pytest.mark.parametrize("after", ["head", "indexed", "entity_rows", "derived_of"])
+def test_verify_finds_no_fault_when_others_build_the_index_anew_meanwhile(
+    port: Kernel, after: str
+) -> None:
+    """They drop it first."""
+    space = write(port)
+    opened, index, engine = port.spaces.open(space.did), Tags(), port.spaces.wiring.engine
+    space.reindex()
+
+    def drop() -> None:
+        with engine.writer(opened.number) as rows:
+            rows.drop_derived(opened.number, index.name)
+
+    inspection = Inspection(opened, space.version, lambda what, done, total: None)
+    for earlier in (inspect_foundation, inspect_log):
+        earlier(inspection, engine.reader())
+    reads = Meddled(engine.reader(), after, drop)
+    inspect_indexes(inspection, cast(Reader, reads), index)
     assert reads.has_meddled
     assert inspection.faults == []
 
