@@ -98,51 +98,6 @@ class PackedKeepingTests(PackedGround):
         self.exact_in_the_past(packed)
         assert packed.verify().ok
 
-    @pytest.mark.parametrize("how", ["erase", "compact", "build", "reindex", "die"])
-    @pytest.mark.parametrize("when", [1, 2, 3])
-    def test_an_index_is_built_right_whatever_happens_meanwhile(
-        self, monkeypatch: pytest.MonkeyPatch, how: str, when: int
-    ) -> None:
-        monkeypatch.setattr(segment_building, "PACKED_COMMIT_BYTES_MAX", 50)
-        monkeypatch.setattr(index_changes, "INDEX_BATCH_COMMITS", 5)
-        index = PackedWords()
-        space, other = self.open_packed(index), self.open_packed(PackedWords())
-        for number in range(30):
-            space.set(f"urn:{number}", {"text": f"red secret{number}x"})
-        space.compact(before=25)
-        index.packed.clear()
-
-        def disturb() -> None:
-            if len(index.packed) != when:
-                return
-            if how == "erase":
-                other.erase(ids=["urn:0", "urn:1", "urn:14"], reason="asked to")
-            elif how == "compact":
-                other.compact(before=28)
-            elif how == "build":
-                self.exact(other)
-            elif how == "reindex":
-                other.reindex()
-            else:
-                assert other.verify().ok
-                raise Unavailable("out of room")
-
-        index.in_pack = disturb
-        try:
-            self.exact(space)
-        except Unavailable:
-            assert how == "die"
-            assert other.verify().ok
-            other.erase(ids=["urn:0", "urn:1", "urn:14"], reason="asked to")
-            assert b"secret1x" not in stored(other)
-        assert len(index.packed) >= when
-        self.exact_in_the_past(other)
-        self.exact_in_the_past(space)
-        erased = how in ("erase", "die")
-        assert (b"secret1x" in stored(space)) is not erased
-        assert sum(row.size for row in segments_of(space)) == (27 if erased else 30)
-        assert space.verify().ok
-
     def test_few_small_segments_are_left_after_an_index_was_built(
         self, packed: Space, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -239,6 +194,51 @@ class PackedKeepingTests(PackedGround):
 
 @each_test_uses("bounds")
 class SharedPackedIndexTests(PackedGround):
+    @pytest.mark.parametrize("how", ["erase", "compact", "build", "reindex", "die"])
+    @pytest.mark.parametrize("when", [1, 2, 3])
+    def test_an_index_is_built_right_whatever_happens_meanwhile(
+        self, monkeypatch: pytest.MonkeyPatch, how: str, when: int
+    ) -> None:
+        monkeypatch.setattr(segment_building, "PACKED_COMMIT_BYTES_MAX", 50)
+        monkeypatch.setattr(index_changes, "INDEX_BATCH_COMMITS", 5)
+        index = PackedWords()
+        space, other = self.open_packed(index), self.open_packed(PackedWords())
+        for number in range(30):
+            space.set(f"urn:{number}", {"text": f"red secret{number}x"})
+        space.compact(before=25)
+        index.packed.clear()
+
+        def disturb() -> None:
+            if len(index.packed) != when:
+                return
+            if how == "erase":
+                other.erase(ids=["urn:0", "urn:1", "urn:14"], reason="asked to")
+            elif how == "compact":
+                other.compact(before=28)
+            elif how == "build":
+                self.exact(other)
+            elif how == "reindex":
+                other.reindex()
+            else:
+                assert other.verify().ok
+                raise Unavailable("out of room")
+
+        index.in_pack = disturb
+        try:
+            self.exact(space)
+        except Unavailable:
+            assert how == "die"
+            assert other.verify().ok
+            other.erase(ids=["urn:0", "urn:1", "urn:14"], reason="asked to")
+            assert b"secret1x" not in stored(other)
+        assert len(index.packed) >= when
+        self.exact_in_the_past(other)
+        self.exact_in_the_past(space)
+        erased = how in ("erase", "die")
+        assert (b"secret1x" in stored(space)) is not erased
+        assert sum(row.size for row in segments_of(space)) == (27 if erased else 30)
+        assert space.verify().ok
+
     def test_an_index_that_is_ahead_of_the_log_answers_nothing(self) -> None:
         """What is written later would never be found. Commits go on: the log is not damaged."""
         space = self.open_packed(PackedWords())
