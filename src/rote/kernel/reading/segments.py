@@ -1,6 +1,7 @@
 """The segments of packed indexes: writing, reading, merging and erasing. Their bytes are the index's.
 
-pending changes    are packed into a small segment, in the transaction of a commit
+pending changes    are packed into a small segment, in the transaction of a commit. After a commit of
+                   very much the index is behind, and catches up beside others (segment_building.py)
 small segments     are merged after the commit. What is merged never changes, so it is read and
                    computed without a lock; a short transaction then puts the result in their
                    place, if all of them are still there
