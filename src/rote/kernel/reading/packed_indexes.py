@@ -73,7 +73,7 @@ def _found(reads: SpaceReader, command: Postings, coverage: Coverage, version: i
     """Return the answer; None when others have merged, added or dropped segments meanwhile.
 
     A segment never changes. So the answer is of one state if the segments that the coverage speaks of
-    are there before and after their parts are read.
+    are there before and after their parts are read, and no others. These have no rows above `indexed`.
     """
     name, noted, is_new = command.index, coverage.noted, version > coverage.noted
     line = reads.line(command.view.branch, version)
@@ -86,7 +86,7 @@ def _found(reads: SpaceReader, command: Postings, coverage: Coverage, version: i
     terms = [] if is_full else list(dict.fromkeys(command.terms))
     found = reads.rows.postings(reads.number, name, numbers, terms) if numbers and terms else ()
     indexed = reads.rows.indexed(reads.number, name)
-    if indexed < noted or not are_still(reads, name, segments, noted):
+    if indexed != noted or not are_still(reads, name, segments, noted):
         return None
     pending = coverage.pending if is_new else ()
     return Found(

@@ -9,6 +9,8 @@ from rote.contract import View
 from rote.engines.rows import SegmentRow
 from rote.errors import Corrupt, Unavailable
 from rote.kernel.reading import index_changes, packed_indexes, segment_building, segments
+from rote.kernel.reading.segments import SegmentKeeper
+from rote.kernel.state.space_reader import SpaceReader
 from rote.space import Space
 from rote.testing.marks import each_test_uses
 from rote.testing.packed_words import MANY, MERGED, SMALL, WAITING, PackedWords, scanned
@@ -344,6 +346,38 @@ class SharedPackedIndexTests(PackedGround):
         assert disturbed
         assert finder.found is not None
         assert found == scanned(space.at(finder.found.version), "red")
+
+    def test_no_answer_is_from_between_dropping_an_index_and_building_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        space, other = self.open_packed(PackedWords()), self.open_packed(PackedWords())
+        for number in range(WAITING + 3):
+            space.set(f"urn:{number}", {"text": "red"})
+        finder = self.exact(space)
+        reads, number = reader_of(space)
+        assert 0 < reads.indexed(number, "packed-words/1") < space.version
+        line, bodies = SpaceReader.line, packed_indexes._bodies
+        done: list[str] = []
+
+        def dropping(*arguments: Any) -> Any:
+            if not done:
+                done.append("dropped")
+                with engine_of(space).writer(number) as rows:
+                    rows.drop_derived(number, "packed-words/1")
+            return line(*arguments)
+
+        def building(*arguments: Any) -> Any:
+            if len(done) == 1:
+                done.append("built")
+                opened = kernel_of(other._port).spaces.open(other.did)
+                assert segment_building.bring_on(opened, SegmentKeeper(PackedWords()))
+            return bodies(*arguments)
+
+        monkeypatch.setattr(SpaceReader, "line", dropping)
+        monkeypatch.setattr(packed_indexes, "_bodies", building)
+        found = finder.find("red")
+        assert done == ["dropped", "built"]
+        assert found == scanned(space, "red")
 
     def test_a_store_that_is_only_looked_at_answers_from_what_is_there(self) -> None:
         written = self.open_packed(PackedWords())
