@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from io import BufferedReader
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rote.contract import (
@@ -72,12 +71,7 @@ from rote.values import (
     parse_time,
 )
 from rote.values.blobs import CONTENT_TYPE_DEFAULT
-from rote.values.limits import (
-    HITS_READ_FIRST,
-    PAGE_MAX,
-    ROWS_READ_FIRST,
-    SEGMENTS_KNOWN_MAX,
-)
+from rote.values.limits import HITS_READ_FIRST, PAGE_MAX, ROWS_READ_FIRST, SEGMENTS_KNOWN_MAX
 from rote.values.names import check_prefix, check_text
 from rote.values.ranges import prefix_end
 from rote.values.times import as_text
@@ -237,11 +231,8 @@ class Space(Upkeep):
     def postings(
         self, index: str, terms: Sequence[str], *, known: Collection[int] = (), within: str = ""
     ) -> Found | None:
-        """Return the parts of a packed index that answer a question; None where only a scan does.
-
-        known  segments whose bodies the caller has; those past SEGMENTS_KNOWN_MAX are sent again
-        """
-        named = tuple(islice(known, SEGMENTS_KNOWN_MAX))
+        """Return the parts of a packed index that answer a question; None where only a scan does."""
+        named = tuple(known)[:SEGMENTS_KNOWN_MAX]  # others are sent again
         asked = Postings(index, tuple(terms), named, self._view, within)
         return self._port.answer(self.did, asked)
 

@@ -29,7 +29,7 @@ from rote.values.limits import (
 
 
 class _Ground(Struct, frozen=True):
-    """What must still hold when a piece is written."""
+    """The state that must still be when a piece is written."""
 
     done: int  # the version up to which the index is complete
     oldest: int  # the horizon

@@ -74,7 +74,7 @@ class PackedIndexTests(PackedGround):
     def test_a_caller_may_have_more_bodies_than_a_question_names(
         self, packed: Space, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Those that are not named come again, and the question is not refused."""
+        """The bodies that are not named come again, and the question is not refused."""
         packed.transact([put(f"urn:{number}", {"text": "red"}) for number in range(99)])
         have = [row.number for row in in_order(segments_of(packed))]
         found = packed.postings("packed-words/1", ["red"], known=[*have, *range(20_000)])

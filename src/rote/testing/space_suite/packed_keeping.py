@@ -242,7 +242,7 @@ class SharedPackedIndexTests(PackedGround):
         assert space.verify().ok
 
     def test_an_index_that_is_ahead_of_the_log_answers_nothing(self) -> None:
-        """What is written later would never be found. Commits go on: the log is not damaged."""
+        """Later writes would never be found. Commits go on: the log is not damaged."""
         space = self.open_packed(PackedWords())
         for number in range(2 * WAITING):
             space.set(f"urn:{number}", {"text": "red"})
