@@ -196,19 +196,25 @@ class PackedKeepingTests(PackedGround):
 
 @each_test_uses("bounds")
 class SharedPackedIndexTests(PackedGround):
-    @pytest.mark.parametrize("how", ["erase", "compact", "build", "reindex", "die"])
-    @pytest.mark.parametrize("when", [1, 2, 3])
+    @pytest.mark.parametrize(
+        "how", ["erase", "compact", "build", "reindex", "drop", "merge", "die"]
+    )
+    @pytest.mark.parametrize("when", [1, 2])
+    @pytest.mark.parametrize("horizon", [0, 25])
     def test_an_index_is_built_right_whatever_happens_meanwhile(
-        self, monkeypatch: pytest.MonkeyPatch, how: str, when: int
+        self, monkeypatch: pytest.MonkeyPatch, how: str, when: int, horizon: int
     ) -> None:
         monkeypatch.setattr(segment_building, "PACKED_COMMIT_BYTES_MAX", 50)
+        monkeypatch.setattr(segment_building, "INDEX_SPAN_COMMITS", 5)
         monkeypatch.setattr(index_changes, "INDEX_BATCH_COMMITS", 5)
         index = PackedWords()
         space, other = self.open_packed(index), self.open_packed(PackedWords())
         for number in range(30):
             space.set(f"urn:{number}", {"text": f"red secret{number}x"})
-        space.compact(before=25)
+        if horizon:
+            space.compact(before=horizon)
         index.packed.clear()
+        engine, number = engine_of(other), reader_of(other)[1]
 
         def disturb() -> None:
             if len(index.packed) != when:
@@ -221,13 +227,21 @@ class SharedPackedIndexTests(PackedGround):
                 self.exact(other)
             elif how == "reindex":
                 other.reindex()
+            elif how == "drop":
+                with engine.writer(number) as rows:
+                    rows.drop_derived(number, index.name)
+            elif how == "merge":
+                monkeypatch.setattr(segments, "SEGMENT_MERGE_ROWS", 2)
+                opened = kernel_of(other._port).spaces.open(other.did)
+                merged = segments.merge_small(opened, PackedWords())
+                assert not (horizon and merged), "nobody merges what is half built"
             else:
                 assert other.verify().ok
                 raise Unavailable("out of room")
 
         index.in_pack = disturb
         try:
-            self.exact(space)
+            space.reindex()
         except Unavailable:
             assert how == "die"
             assert other.verify().ok
