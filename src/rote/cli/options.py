@@ -253,7 +253,7 @@ def find_space(store: Store, name: str) -> Space:
 class _CommandMemory(Memory):
     """A memory with every namespace that holds records: there is no other to be named."""
 
-    advice_on_namespaces = ""
+    _advice_on_namespaces = ""
 
 
 def memory_of(view: Space, namespaces: str | None = None) -> Memory:

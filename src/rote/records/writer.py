@@ -43,7 +43,7 @@ class RecordWriter:
     """The verbs that write, on a space and its branch."""
 
     # Of the error about a namespace that this memory does not have.
-    advice_on_namespaces = "; list all that you use in Memory(space, namespaces=[…])"
+    _advice_on_namespaces = "; list all that you use in Memory(space, namespaces=[…])"
 
     def __init__(
         self,
@@ -482,7 +482,7 @@ class RecordWriter:
         if type(namespace) is not str or namespace not in self.namespaces:
             raise InvalidInput(
                 f"there is no namespace {namespace!r:.80}; there are {', '.join(self.namespaces)}"
-                f"{self.advice_on_namespaces}",
+                f"{self._advice_on_namespaces}",
                 argument="namespace",
             )
 
