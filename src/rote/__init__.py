@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from rote.errors import ReadConflict, RoteError
     from rote.opening import open
+    from rote.opening.hosts import Host
     from rote.records.memory import Memory
     from rote.retrieval import package_text, receipt, retrieve
     from rote.runs.calls import Effects
@@ -52,6 +53,7 @@ __all__ = [
     "Failure",
     "Fault",
     "GcReport",
+    "Host",
     "Memory",
     "MergeConflict",
     "MergeResult",
@@ -98,6 +100,7 @@ _PLACES = {
     "Failure": "rote.traces",
     "Fault": "rote.contract",
     "GcReport": "rote.contract",
+    "Host": "rote.opening.hosts",
     "Memory": "rote.records.memory",
     "MergeConflict": "rote.contract",
     "MergeResult": "rote.contract",

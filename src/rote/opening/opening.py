@@ -119,7 +119,7 @@ def _open(
     key: bytes | None = None,
 ) -> Store:
     url = str(check_path(url)) if isinstance(url, os.PathLike) else url
-    _check_sources(clock, ids)
+    check_sources(clock, ids)
     if key is not None:
         Identity.from_seed(key)
     if author is not None:
@@ -168,10 +168,11 @@ def _open(
         read_only=is_read_only,
         runs=runs,
         searching=DeferredSearching(),
+        ids=ids or SystemIds(),
     )
 
 
-def _check_sources(clock: object, ids: object) -> None:
+def check_sources(clock: object, ids: object) -> None:
     if clock is not None and not callable(getattr(clock, "now", None)):
         raise InvalidInput("a clock has a method now() that returns an aware datetime")
     if ids is not None and not callable(getattr(ids, "random_bytes", None)):

@@ -17,6 +17,7 @@ from rote.contract import (
     Glance,
     Head,
     Hit,
+    IdSource,
     MergeResult,
     Port,
     Resolution,
@@ -102,6 +103,7 @@ class Space(Upkeep):
         pinned: Head | None = None,
         runs: Runs | None = None,
         searching: Searching | None = None,
+        ids: IdSource | None = None,
     ) -> None:
         self._port = port
         self._info = info
@@ -110,6 +112,7 @@ class Space(Upkeep):
         self._pinned = pinned
         self._runs = runs
         self._searching = searching
+        self._ids = ids
         self._view = View(branch, None if pinned is None else pinned.version)
 
     # -- what it is --------------------------------------------------------------------------------
@@ -516,6 +519,7 @@ class Space(Upkeep):
             pinned=pinned,
             runs=self._runs,
             searching=self._searching,
+            ids=self._ids,
         )
 
     # -- branches ----------------------------------------------------------------------------------

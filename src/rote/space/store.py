@@ -5,7 +5,16 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rote.contract import CopyReport, Local, Port, SpaceErasure, SpaceInfo, Tell, all_spaces
+from rote.contract import (
+    CopyReport,
+    IdSource,
+    Local,
+    Port,
+    SpaceErasure,
+    SpaceInfo,
+    Tell,
+    all_spaces,
+)
 from rote.contract.commands import AdoptSpace, EraseSpace, FindSpace
 from rote.errors import InvalidInput
 from rote.space.arguments import check_flags, check_path, check_progress
@@ -33,12 +42,14 @@ class Store:
         read_only: bool = False,
         runs: Runs | None = None,
         searching: Searching | None = None,
+        ids: IdSource | None = None,
     ) -> None:
         self._port = port
         self._local = local
         self._create = create
         self._runs = runs
         self._searching = searching
+        self._ids = ids
         self._turns: dict[str, threading.RLock] = {}
         self.url = url
         self.read_only = read_only  # whether every write is Denied
@@ -53,7 +64,14 @@ class Store:
 
     def _hold(self, info: SpaceInfo) -> Space:
         turns = self._turns.setdefault(info.did, threading.RLock())
-        return Space(self._port, info, turns=turns, runs=self._runs, searching=self._searching)
+        return Space(
+            self._port,
+            info,
+            turns=turns,
+            runs=self._runs,
+            searching=self._searching,
+            ids=self._ids,
+        )
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write everything, as of now, to a new SQLite file, while others go on writing."""

@@ -31,7 +31,15 @@ class Parameter(Struct, frozen=True):
     name: str
     schema: dict[str, Json]  # JSON Schema: type, enum, minimum, maximum, minLength are judged
     default: Json | UnsetType = UNSET  # it may be left out then
+    optional: bool = False  # it may be left out without a default: the adapter gets none
     check: Callable[[Json], bool] | None = None  # what the schema cannot say
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is UNSET and not self.optional
+
+    def takes(self, value: Json) -> bool:
+        return fits(value, self.schema) and (self.check is None or self.check(value))
 
 
 class Verb(Struct, frozen=True):
@@ -48,7 +56,7 @@ class Verb(Struct, frozen=True):
         return {
             "type": "object",
             "properties": {each.name: _shown(each) for each in self.parameters},
-            "required": [each.name for each in self.parameters if each.default is UNSET],
+            "required": [each.name for each in self.parameters if each.is_required],
             "additionalProperties": False,
         }
 
@@ -70,20 +78,20 @@ class Verb(Struct, frozen=True):
 
     def filled(self, given: Mapping[str, Json]) -> dict[str, Json]:
         """Return arguments with defaults in the places of those that were left out."""
-        return {each.name: given.get(each.name, each.default) for each in self.parameters}
+        defaults = {
+            each.name: each.default for each in self.parameters if each.default is not UNSET
+        }
+        return {**defaults, **given}
 
     def _judge(self, parameter: Parameter, given: Mapping[str, Json]) -> None:
         if parameter.name not in given:
-            if parameter.default is UNSET:
+            if parameter.is_required:
                 raise self._bad(f"{parameter.name} is missing", parameter.name)
             return
-        value = given[parameter.name]
-        if not fits(value, parameter.schema) or (
-            parameter.check is not None and not parameter.check(value)
-        ):
+        if not parameter.takes(given[parameter.name]):
             # Without the value: it may be one that is never to be shown.
             raise self._bad(
-                f"{parameter.name} must be {_described(parameter.schema)}", parameter.name
+                f"{parameter.name} must be {described(parameter.schema)}", parameter.name
             )
 
     def _bad(self, reason: str, argument: str | None = None) -> InvalidInput:
@@ -91,7 +99,7 @@ class Verb(Struct, frozen=True):
         return InvalidInput(f"{self.name}: {reason}", code="bad_arguments", **details)
 
 
-def table(verbs: Iterable[Verb]) -> dict[str, Verb]:
+def table(verbs: Iterable[Verb]) -> Mapping[str, Verb]:
     """Return verbs by their names."""
     return {verb.name: verb for verb in verbs}
 
@@ -122,9 +130,11 @@ def _shown(parameter: Parameter) -> dict[str, Json]:
     return {**parameter.schema, "default": parameter.default}
 
 
-def _described(schema: Mapping[str, Json]) -> str:
+def described(schema: Mapping[str, Json]) -> str:
     if "description" in schema:
         return str(schema["description"])
+    if "type" not in schema and "enum" not in schema:
+        return "any value"
     if "enum" in schema:
         return f"one of {', '.join(map(repr, schema['enum']))}"
     names = schema["type"] if type(schema["type"]) is list else [schema["type"]]

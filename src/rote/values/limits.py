@@ -421,6 +421,24 @@ TAKEOVER_LOOKS_MAX = 200
 # How often a run is registered again when its lease was lost in the meantime.
 LEASE_ATTEMPTS_MAX = 8
 
+# -- tiers ----------------------------------------------------------------------------------------
+# Arguments together, and the result, of one call of a host; larger data goes into blobs.
+HOST_CALL_BYTES_MAX = CALL_BYTES_MAX
+# Levels of a call's arguments that stand around the deepest value in them.
+HOST_CALL_LEVELS = 8
+# The frame of one workflow run, by default.
+FRAME_BYTES_MAX = 1 * MIB
+# Entries and bytes of a cache, by default, and the bytes of one name in it.
+CACHE_ENTRIES_MAX = 10_000
+CACHE_VALUES_BYTES_MAX = 16 * MIB
+CACHE_NAME_BYTES_MAX = 1 * KIB
+# One line of a cache's file: the arguments of a call and what is noted beside them.
+CACHE_LINE_BYTES_MAX = HOST_CALL_BYTES_MAX + 4 * KIB
+# Bytes of a cache's file that tell of nothing any more, beside as many as still do: then it is written anew.
+CACHE_FILE_BYTES_SPARE = 1 * MIB
+# Names that options, grants and redactions list.
+HOST_NAMES_MAX = 10_000
+
 # -- copies ---------------------------------------------------------------------------------------
 # Commits or rows read at once while a page is filled or looked up. Their sizes are known only after
 # the read, and those that do not fit were read for nothing.

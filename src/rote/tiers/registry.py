@@ -1,0 +1,25 @@
+"""The verbs of every adapter, also of those that a host does not have: a name is known, or it is not."""
+
+from collections.abc import Mapping
+
+from rote.tiers import cache, frame, memory, store
+from rote.tiers.profiles import ADAPTERS
+from rote.tiers.verbs import Verb
+
+VERBS: Mapping[str, Mapping[str, Verb]] = {
+    **{name: {} for name in ADAPTERS},
+    "frame": frame.VERBS,
+    "cache": cache.VERBS,
+    "memory": memory.VERBS,
+    "store": store.VERBS,
+}
+# Other names of verbs, in small letters.
+_ALIASES = {"cache": {"cacheget": "get", "cacheset": "set"}, "queue": {"queueput": "put"}}
+# For each adapter, the verb that each name stands for.
+VERB_NAMES: Mapping[str, Mapping[str, str]] = {
+    adapter: {
+        **{name: name for name in verbs},
+        **{name: verb for name, verb in _ALIASES.get(adapter, {}).items() if verb in verbs},
+    }
+    for adapter, verbs in VERBS.items()
+}
