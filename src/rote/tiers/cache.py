@@ -127,12 +127,13 @@ class Cache:
         return Encoded(b'{"found":true,"value":%b}' % entry.line.value)
 
     def _set(self, key: _Key, value: Json, ttl_seconds: float | None) -> Json:
-        size = len(canonical([*key, value]))
+        data = canonical(value)
+        size = _size_of(key, data)
         if size > self._size_max:
             raise _too_large("max_bytes: the entry in bytes", size, self._size_max)
         if self._entries_max == 0:
             raise _too_large("max_entries: the number of entries", 1, 0)
-        line = Line(key, canonical(value), self._now(), ttl_seconds)
+        line = Line(key, data, self._now(), ttl_seconds)
         before = self._entries.get(key)
         gone = self._surplus(
             line.set_at,
@@ -157,24 +158,29 @@ class Cache:
         """Return the entries that leave when so many more come; none while there is room."""
         entries += len(self._entries)
         size += self._size
-        gone: dict[_Key, None] = {}
-        for key in self._leaving(now):
-            if entries <= self._entries_max and size <= self._size_max:
+
+        def has_room() -> bool:
+            return entries <= self._entries_max and size <= self._size_max
+
+        if has_room():
+            return []
+        gone = dict.fromkeys(key for key in self._expired(now) if key != kept)
+        entries -= len(gone)
+        size -= sum(self._entries[key].size for key in gone)
+        for key, entry in self._entries.items():
+            if has_room():
                 break
             if key != kept and key not in gone:
                 gone[key] = None
-                entries, size = entries - 1, size - self._entries[key].size
+                entries, size = entries - 1, size - entry.size
         return list(gone)
 
-    def _leaving(self, now: int) -> Iterator[_Key]:
-        """Yield the expired entries, then all, the least recently used first."""
+    def _expired(self, now: int) -> Iterator[_Key]:
         while self._ends and self._ends[0][0] < now:
-            _, number, key = self._ends[0]
+            _, number, key = heappop(self._ends)
             entry = self._entries.get(key)
             if entry is not None and entry.number == number:
                 yield key
-            heappop(self._ends)
-        yield from self._entries
 
     def _write(self, gone: list[_Key], line: Line | None = None) -> None:
         """Let entries leave, and take one: first in the file, where it may fail."""
@@ -192,8 +198,7 @@ class Cache:
         self._drop(line.key)
         if line.value is None:  # the line of a deletion
             return
-        # Commas and brackets stand around namespace, key and value.
-        size = len(canonical(list(line.key))) + 1 + len(line.value)
+        size = _size_of(line.key, line.value)
         entry = self._entries[line.key] = _Entry(line, size, next(self._numbers))
         self._size += size
         if line.ttl_seconds is not None:
@@ -210,6 +215,11 @@ class Cache:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._size -= entry.size
+
+
+def _size_of(key: _Key, value: bytes) -> int:
+    """Return the bytes of canonical [namespace, key, value]."""
+    return len(canonical(list(key))) + len(b",") + len(value)
 
 
 def _too_large(what: str, size: int, limit: int) -> LimitExceeded:

@@ -5,7 +5,7 @@
     <…> ["delete", namespace, key]
 
 A line is written by one call of the system before its verb returns, so it outlives a killed process.
-A last line that is torn, by a crash of the machine, was never answered: it is cut off. When most of the
+A last line without its end is torn and was never answered: it is cut off. When most of the
 file tells of nothing any more, a new one takes its place. One host holds the file at a time.
 """
 
@@ -98,10 +98,10 @@ class CacheFile:
                 return
             self._size = len(_HEADER)
             while data := file.readline(CACHE_LINE_BYTES_MAX):
-                if not data.endswith(b"\n") or not _is_whole(data):
-                    if file.read(1):
-                        self._foreign(f"the line at byte {self._size:,} was changed")
-                    break
+                if not data.endswith(b"\n") and not file.read(1):
+                    break  # torn
+                if not _is_whole(data):
+                    self._foreign(f"the line at byte {self._size:,} was changed")
                 yield self._parsed(data)
                 self._size += len(data)
         os.ftruncate(self._descriptor, self._size)
