@@ -28,6 +28,7 @@ from bench import (
     records,
     retrieval,
     runs,
+    tiers,
     traces,
     values,
 )
@@ -47,6 +48,7 @@ BENCHMARKS = [
     *jsonl.BENCHMARKS,
     *runs.BENCHMARKS,
     *calls.BENCHMARKS,
+    *tiers.BENCHMARKS,
     *traces.BENCHMARKS,
     *values.BENCHMARKS,
     *differences.BENCHMARKS,
