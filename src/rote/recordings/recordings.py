@@ -28,9 +28,8 @@ from rote.errors import (
     RunAborted,
     Unavailable,
 )
-from rote.runs.calls import Call, Reply, class_name
-from rote.runs.drafts import FileDraft, check_new, make_folder, remove_if_empty
-from rote.runs.trace_files import PARTIAL_ENDING
+from rote.recordings.calls import Call, Reply, class_name
+from rote.recordings.drafts import FileDraft, check_new, make_folder, remove_if_empty
 from rote.values import Json, canonical, decode
 from rote.values.limits import (
     CALL_CHARACTERS_SHOWN,
@@ -38,6 +37,7 @@ from rote.values.limits import (
     RECORDING_LINE_BYTES_MAX,
 )
 
+PARTIAL_ENDING = ".partial"  # of a recording that is not complete
 _KIND = "recording/1"
 _THE_END = "the end of the run"
 _Name = Annotated[str, Meta(min_length=1)]
