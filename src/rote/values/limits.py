@@ -439,6 +439,19 @@ CACHE_FILE_BYTES_SPARE = 1 * MIB
 # Names that options, grants and redactions list.
 HOST_NAMES_MAX = 10_000
 
+# -- files in a sandbox ---------------------------------------------------------------------------
+# A path, and its names; one name may have FILE_NAME_BYTES_MAX.
+FS_PATH_BYTES_MAX = 1 * KIB
+FS_SEGMENTS_MAX = 32
+# One file that is read or written, by default.
+FS_FILE_BYTES_MAX = 1_000_000
+FS_READ_BYTES = 1 * MIB
+# Names read in one folder; the result of a longer list would not fit into a call.
+FS_ENTRIES_MAX = 100_000
+# How long a writer waits for others in the same folder, and the pause between two looks.
+FS_LOCK_SECONDS_MAX = 5
+FS_LOCK_LOOK_SECONDS = 0.001
+
 # -- copies ---------------------------------------------------------------------------------------
 # Commits or rows read at once while a page is filled or looked up. Their sizes are known only after
 # the read, and those that do not fit were read for nothing.
