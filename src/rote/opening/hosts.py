@@ -13,6 +13,7 @@ from rote.space.sources import ids_of, now_of
 from rote.tiers import host as tiers
 from rote.tiers.adapters import Adapter
 from rote.tiers.cache import open_cache
+from rote.tiers.fs.adapter import open_fs
 from rote.tiers.memory import MemoryTier, memory_settings
 from rote.tiers.store import StoreTier
 from rote.values import Json, micros_of
@@ -32,6 +33,7 @@ class Host(tiers.Host):
         space: str | Space | None = None,
         cache: _Options | None = None,
         memory: _Options | None = None,
+        fs: _Options | None = None,
         grant: Mapping[str, Json] | None = None,
         limits: Mapping[str, int | None] | None = None,
         redact: Iterable[str] = (),
@@ -43,6 +45,7 @@ class Host(tiers.Host):
         store, space  the space of memory and store: a name or did in a store, or a Space by itself
         cache         path, max_entries, max_bytes
         memory        settings as rote.Memory takes them
+        fs            sandbox_root, allow_extensions, max_read_bytes, max_write_bytes, allow_delete
         grant         narrows what the profile allows
         limits        max_adapter_calls, max_frame_bytes
         clock         when left out the store's, else the system's
@@ -58,6 +61,8 @@ class Host(tiers.Host):
                 adapters["store"] = StoreTier(view)
             now = _now(clock, place)
             adapters["cache"] = open_cache({} if cache is None else cache, now=now)
+            if fs is not None:
+                adapters["fs"] = open_fs(fs)
             ids = None if place is None else ids_of(place)
             tiers.start_host(
                 self,

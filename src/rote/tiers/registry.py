@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from rote.tiers import cache, frame, memory, store
+from rote.tiers.fs import adapter as fs
 from rote.tiers.profiles import ADAPTERS
 from rote.tiers.verbs import Verb
 
@@ -12,6 +13,7 @@ VERBS: Mapping[str, Mapping[str, Verb]] = {
     "cache": cache.VERBS,
     "memory": memory.VERBS,
     "store": store.VERBS,
+    "fs": fs.VERBS,
 }
 # Other names of verbs, in small letters.
 _ALIASES = {"cache": {"cacheget": "get", "cacheset": "set"}, "queue": {"queueput": "put"}}

@@ -1,6 +1,7 @@
 """The document that the tiers come from: each row of its tables is a test."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -67,3 +68,13 @@ def test_namespaces_and_verbs_of_memory(host: rote.Host) -> None:
     for namespace in ("session", "long_term", "daily_log", "workflow"):
         host.call("memory", "append", [namespace, "k", "i", {"n": 1}])
     assert host.call("memory", "prune") == {"ok": True, "pruned": 0}
+
+
+def test_file_artifacts(tmp_path: Path) -> None:
+    host = rote.Host("Operator-controlled", fs={"sandbox_root": str(tmp_path)})
+    assert host.call("fs", "Write", ["/reports/daily.json", "{}"]) == {"ok": True, "bytes": 2}
+    assert (tmp_path / "reports" / "daily.json").read_text() == "{}"
+    assert host.call("FS", "Read", ["/reports/daily.json"]) == {"content": "{}", "bytes": 2}
+    assert host.call("fs", "List", ["/reports"])["entries"][0]["name"] == "daily.json"
+    with pytest.raises(Denied):
+        host.call("fs", "Delete", ["/reports/daily.json"])
