@@ -134,6 +134,8 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "call": "(self, adapter, verb, args)",
         "capabilities": "(self)",
         "close": "(self)",
+        "record": "(self, path)",
+        "replay": "(self, path)",
         "scope": "(self, *, frame, grant)",
     },
     rote.Run: {

@@ -73,7 +73,7 @@ class Reply:
 
     result: Json = None
     effects: Json = None  # None when nothing was said about them
-    error: dict[str, str] | None = None  # type and message
+    error: dict[str, Any] | None = None  # type and message, of an adapter code and details too
     raised: BaseException | None = None  # what the caller gets to see of the error
 
     @property

@@ -436,6 +436,10 @@ CACHE_NAME_BYTES_MAX = 1 * KIB
 CACHE_LINE_BYTES_MAX = HOST_CALL_BYTES_MAX + 4 * KIB
 # Bytes of a cache's file that tell of nothing any more, beside as many as still do: then it is written anew.
 CACHE_FILE_BYTES_SPARE = 1 * MIB
+# Shorter texts are not taken out of messages when they are redacted: they stand in other words, too. Of a
+# longer text its beginning is taken out, as messages cut long texts off.
+REDACTED_CHARACTERS_MIN = 4
+REDACTED_BEGINNING_CHARACTERS = 16
 # Names that options, grants and redactions list.
 HOST_NAMES_MAX = 10_000
 
