@@ -236,6 +236,10 @@ INDEX_PENDING_BYTES_MAX = 64 * KIB  # of their values
 # Commits that do not check an index after one has found it behind. A check costs a commit more than
 # it is worth, since the next read of the index brings it up to date.
 INDEX_BEHIND_COMMITS = 32
+# Terms with their postings that share a row, unless one alone is longer.
+POSTINGS_BLOCK_BYTES = 1_950
+# About as many terms are in one such row.
+POSTINGS_BLOCK_TERMS = 32
 
 # -- records --------------------------------------------------------------------------------------
 # The parts of a record's key as written in its entity id; all of them together fit into an id.
