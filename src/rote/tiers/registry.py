@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from rote.tiers import cache, frame, memory, store
+from rote.tiers import cache, frame, memory, queue, store
 from rote.tiers.fs import adapter as fs
 from rote.tiers.profiles import ADAPTERS
 from rote.tiers.verbs import Verb
@@ -15,10 +15,12 @@ VERBS: Mapping[str, Mapping[str, Verb]] = {
     "memory": memory.VERBS,
     "store": store.VERBS,
     "fs": fs.VERBS,
+    "queue": queue.VERBS,
 }
 # For each adapter whose names a grant lists, the check of those that a call names: verb, arguments, grant.
 NAMES_CHECKS: Mapping[str, Callable[[str, Mapping[str, Json], Mapping[str, Json]], None]] = {
     "memory": memory.check_names,
+    "queue": queue.check_names,
 }
 # Other names of verbs, in small letters.
 _ALIASES = {"cache": {"cacheget": "get", "cacheset": "set"}, "queue": {"queueput": "put"}}

@@ -166,6 +166,8 @@ WATCH_PAUSE_SECONDS = 0.05
 WATCH_TURN_SECONDS_MAX = 0.25
 # Turns at once where a look at the store is a round trip: a watcher there mostly waits.
 WATCH_TURNS_REMOTE = 8
+# How long one command waits for a commit.
+AWAIT_SECONDS_MAX = 60
 # Steps between versions whose changes are kept, so that watchers that share a step read it once.
 WATCH_CHANGES_KEPT = 16
 # Distinct schemas of links that a watch remembers before it starts anew.
@@ -444,6 +446,13 @@ CACHE_FILE_BYTES_SPARE = 1 * MIB
 # longer text its beginning is taken out, as messages cut long texts off.
 REDACTED_CHARACTERS_MIN = 4
 REDACTED_BEGINNING_CHARACTERS = 16
+# Takes of a message before it is dead, by default, and the bytes of its payload.
+MESSAGE_TRIES_DEFAULT = 5
+MESSAGE_BYTES_DEFAULT = 1 * MIB
+# Messages whose versions are remembered, to order those that were put in one instant.
+MESSAGE_PLACES_KEPT = 100_000
+# Side rows asked for at first: a queue has few messages that were tried.
+SIDES_READ_FIRST = 64
 # Names that options, grants and redactions list.
 HOST_NAMES_MAX = 10_000
 

@@ -47,6 +47,16 @@ fs compute-and-store
     list    -  -  |
     exists  -  -  | path
     delete  w  d  | path
+queue network-restricted
+    put     w  -  | queue payload
+    take    w  -  | queue
+    ack     w  d  | queue id lease
+    nack    w  -  | queue id lease
+    extend  w  -  | queue id lease
+    peek    -  -  | queue
+    depth   -  -  | queue
+    revive  w  -  | queue id
+    drop    w  d  | queue id
 """
 ORDER = ["minimal", "compute-and-store", "network-restricted", "operator-controlled"]
 

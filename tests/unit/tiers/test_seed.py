@@ -78,3 +78,9 @@ def test_file_artifacts(tmp_path: Path) -> None:
     assert host.call("fs", "List", ["/reports"])["entries"][0]["name"] == "daily.json"
     with pytest.raises(Denied):
         host.call("fs", "Delete", ["/reports/daily.json"])
+
+
+def test_downstream_handoff_by_the_queue(host: rote.Host) -> None:
+    for verb in ("Put", "QueuePut", "put"):
+        assert len(host.call("queue", verb, ["alerts", {"host": "web-1"}])) == 32
+    assert host.call("Queue", "Depth", ["alerts"])["ready"] == 3
