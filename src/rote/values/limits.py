@@ -451,6 +451,10 @@ MESSAGE_TRIES_DEFAULT = 5
 MESSAGE_BYTES_DEFAULT = 1 * MIB
 # Messages whose versions are remembered, to order those that were put in one instant.
 MESSAGE_PLACES_KEPT = 100_000
+# Queues of which a host remembers where its messages begin.
+QUEUES_REMEMBERED = 10_000
+# Messages of a queue looked at first: more are needed where the oldest are leased or dead.
+MESSAGES_READ_FIRST = 4
 # Side rows asked for at first: a queue has few messages that were tried.
 SIDES_READ_FIRST = 64
 # Names that options, grants and redactions list.
