@@ -1,19 +1,20 @@
-"""The judge of statements: what one touches, told by the engine, and whether that is allowed.
+"""The judge of statements: what one touches, told by the engine in two ways, and whether it may.
 
     prepare      SQLite asks the authorizer about everything that the statement does. What is never
                  allowed is denied at once, because some of it is done while it is prepared. The rest
                  is noted: a read may come before what tells whose read it is.
-    judge        after prepare and before the first step: every table that was noted must be allowed
+    judge        after prepare and before the first step: every table that was noted, and every table
+                 that the statement's program opens, must be allowed
     step         everything is denied. SQLite asks again only when it prepares the statement once
                  more, because others have changed the schema, and when a statement runs another one.
 
-Views need no entry: what they read is noted as well. A read without a column may be one of a common
-table expression that has the name of a table. Then the program of the statement tells whether it
-opens that table.
+The program is looked at because the authorizer is not asked about everything (the columns of NATURAL
+JOIN and USING), and is asked too much: a read without a column may be one of a common table
+expression that has the name of a table. Views need no entry: what they read is judged.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -56,7 +57,17 @@ _TABLE_PLACES = {
     apsw.SQLITE_DROP_TRIGGER: 1,  # together with its table
 }
 _SMALL = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-# An operand of the opcodes that open a table: the root page is in a register, of a new table.
+_SCHEMA_ROOT = 1
+_SCHEMA_NAMES = {"sqlite_schema": "sqlite_master", "sqlite_temp_schema": "sqlite_temp_master"}
+# For opcodes that touch a table or an index, the places of the root page and of the database.
+_ROOT_PLACES = {
+    "OpenRead": (2, 3),
+    "OpenWrite": (2, 3),
+    "ReopenIdx": (2, 3),
+    "Clear": (1, 2),
+    "Destroy": (1, 3),
+}
+# A flag of these: the root page is in a register, because the table is being made.
 _ROOT_IN_REGISTER = 0x10
 _OWN, _PREPARING, _STEPPING = range(3)
 
@@ -78,6 +89,13 @@ class _Asked(NamedTuple):
     within: str | None  # the trigger or the view that asks for it
 
 
+class Step(NamedTuple):
+    """One step of a statement's program."""
+
+    opcode: str
+    operands: tuple[int, int, int, int, int, int]  # by their numbers, which begin with 1
+
+
 class Judge:
     """Judges the statements of one connection, one at a time."""
 
@@ -86,6 +104,8 @@ class Judge:
         self._phase = _OWN
         self._asked: list[_Asked] = []
         self._refusal = ""
+        # The tables by root page, as of a version of the schema.
+        self._roots: tuple[int, dict[int, str]] = (-1, {})
         connection.authorizer = self.note
 
     def begin(self) -> None:
@@ -135,30 +155,45 @@ class Judge:
         return apsw.SQLITE_DENY
 
     def decide(
-        self,
-        word: str,
-        allowed: frozenset[str] | None,
-        program: Callable[[], list[tuple[str, int, int, int]]],
+        self, word: str, allowed: frozenset[str] | None, program: Callable[[], list[Step]]
     ) -> None:
         """Raise Refused unless everything that the prepared statement touches is allowed.
 
         word     the statement's first one
         allowed  the tables, in small letters; None: all
-        program  gives opcode, P2, P3 and P5 of each step of the statement
+        program  gives the steps of the statement
         """
         if self.has_denied:
             raise self.refusal()
         self._phase = _OWN
-        doubtful: set[str] = set()
+        doubtful: list[str] = []
         for asked in self._asked:
+            name = asked.names[_TABLE_PLACES.get(asked.operation, 0)] or ""
             if not self._is_allowed(asked, word, allowed):
-                name = asked.names[_TABLE_PLACES.get(asked.operation, 0)] or ""
                 if not _may_be_no_table(asked):
-                    raise _denied(f"the table {name} is not among those that are allowed")
-                doubtful.add(name)
-        if doubtful:
-            self._settle(doubtful, program())
+                    raise _not_allowed(name)
+                doubtful.append(name)
+        self.check_program(program(), word, allowed, doubtful)
         self._phase = _STEPPING
+
+    def check_program(
+        self, steps: list[Step], word: str, allowed: frozenset[str] | None, doubtful: list[str]
+    ) -> None:
+        """Raise Refused when a statement opens a table that is not allowed.
+
+        doubtful  names that are common table expressions, unless something of that name is opened
+        """
+        tables = self._tables_by_root()
+        opened = _opened(steps, tables)
+        for name, opcodes in opened.items():
+            if not _may_open(name, opcodes, word, allowed):
+                raise _not_allowed(name)
+        has_virtual = any(step.opcode == "VOpen" for step in steps)
+        for name in doubtful:
+            table = _SCHEMA_NAMES.get(folded(name), folded(name))
+            is_virtual = has_virtual and table not in tables.values() and self._is_there(name)
+            if table in opened or is_virtual:
+                raise _not_allowed(name)
 
     def _is_allowed(self, asked: _Asked, word: str, allowed: frozenset[str] | None) -> bool:
         if asked.operation == apsw.SQLITE_REINDEX:
@@ -166,6 +201,8 @@ class Judge:
         if asked.schema not in (None, "main"):
             return False
         name = folded(asked.names[_TABLE_PLACES[asked.operation]] or "")
+        if asked.operation == apsw.SQLITE_DROP_TRIGGER:
+            return self._has_asked(apsw.SQLITE_DROP_TABLE, name)
         if name.startswith("sqlite_"):
             return _is_part_of(word, name, asked)
         if allowed is not None and name in allowed:
@@ -174,9 +211,15 @@ class Judge:
             return allowed is None
         kind = self._kind(name)
         if kind is None:
-            is_new = allowed is None and self._creates(name)
+            is_new = allowed is None and self._has_asked(apsw.SQLITE_CREATE_TABLE, name)
             return is_new or (asked.operation == apsw.SQLITE_READ and name in TABLE_FUNCTIONS)
         return kind == "view" or allowed is None
+
+    def _has_asked(self, operation: int, name: str) -> bool:
+        return any(
+            asked.operation == operation and folded(asked.names[0] or "") == name
+            for asked in self._asked
+        )
 
     def _kind(self, name: str) -> str | None:
         found = self._connection.execute(
@@ -186,37 +229,16 @@ class Judge:
         ).get
         return None if found is None else str(found)
 
-    def _creates(self, name: str) -> bool:
-        return any(
-            asked.operation == apsw.SQLITE_CREATE_TABLE and folded(asked.names[0] or "") == name
-            for asked in self._asked
-        )
-
-    def _settle(self, names: set[str], program: list[tuple[str, int, int, int]]) -> None:
-        """Raise Refused when a name is that of a table, or a table function, that is opened."""
-        opened = {
-            root
-            for opcode, root, schema, flags in program
-            if opcode in ("OpenRead", "OpenWrite", "ReopenIdx")
-            and schema == 0
-            and not flags & _ROOT_IN_REGISTER
-        }
-        has_virtual = any(opcode == "VOpen" for opcode, _, _, _ in program)
-        for name in names:
-            roots = self._roots(name)
-            if roots & opened or (not roots and has_virtual and self._is_there(name)):
-                raise _denied(f"the table {name} is not among those that are allowed")
-
-    def _roots(self, name: str) -> set[int]:
-        """Return the root pages of a table and its indexes; none when there is no such table."""
-        if folded(name) in ("sqlite_schema", "sqlite_master"):
-            return {1}
-        found = self._connection.execute(
-            "select rootpage from main.sqlite_schema"
-            " where tbl_name = ?1 collate nocase and rootpage > 0",
-            (name,),
-        )
-        return {root for (root,) in found}
+    def _tables_by_root(self) -> dict[int, str]:
+        """Return the table, in small letters, that each root page belongs to."""
+        cookie = self._connection.pragma("schema_version")
+        if self._roots[0] != cookie:
+            found: Any = self._connection.execute(
+                "select rootpage, tbl_name from main.sqlite_schema where rootpage > 0"
+            )
+            roots = {root: folded(name) for root, name in found}
+            self._roots = (cookie, {**roots, _SCHEMA_ROOT: "sqlite_master"})
+        return self._roots[1]
 
     def _is_there(self, name: str) -> bool:
         """Whether a name means something that is no common table expression."""
@@ -231,6 +253,29 @@ class Judge:
 def folded(name: str) -> str:
     """Return a name as SQLite compares it: only A to Z are the same as a to z."""
     return name.translate(_SMALL)
+
+
+def _opened(steps: list[Step], tables: Mapping[int, str]) -> dict[str, list[str]]:
+    """Return the tables that steps touch, each with the opcodes; without one that is being made."""
+    opened: dict[str, list[str]] = {}
+    for step in steps:
+        if step.opcode in _ROOT_PLACES and not step.operands[5] & _ROOT_IN_REGISTER:
+            root, schema = (step.operands[place] for place in _ROOT_PLACES[step.opcode])
+            name = tables.get(root, "sqlite_unknown") if schema == 0 else "sqlite_temp_master"
+            opened.setdefault(name, []).append(step.opcode)
+    return opened
+
+
+def _may_open(name: str, opcodes: list[str], word: str, allowed: frozenset[str] | None) -> bool:
+    if not name.startswith("sqlite_"):
+        return allowed is None or name in allowed
+    if word == "drop":  # nothing of it is an expression of the caller's
+        return name != "sqlite_temp_master"
+    if word == "create":  # it writes to the schema; whoever reads it is the caller
+        return name == "sqlite_master" and set(opcodes) == {"OpenWrite"}
+    # An insert that counts reads the sequence once and writes it once, for each table.
+    is_counted = opcodes.count("OpenRead") <= opcodes.count("OpenWrite")
+    return name == "sqlite_sequence" and is_counted and word not in ("select", "values")
 
 
 def _may_be_no_table(asked: _Asked) -> bool:
@@ -256,6 +301,10 @@ def _is_part_of(word: str, name: str, asked: _Asked) -> bool:
         return False
     is_own_read = operation == apsw.SQLITE_READ and column == "ROWID"
     return is_own_read or operation in (apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE)
+
+
+def _not_allowed(table: str) -> Refused:
+    return _denied(f"the table {table} is not among those that are allowed")
 
 
 def _denied(reason: str) -> Refused:

@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from rote.tiers.sqlite.judge import READING, WRITING, Judge, Refused
+from rote.tiers.sqlite.judge import READING, WRITING, Judge, Refused, Step
 from rote.tiers.sqlite.words import first_word, is_blank
 
 # How often a statement is begun again when others have changed the schema in between.
@@ -40,18 +40,23 @@ class PastLimit(Exception):
 
 
 def open_file(path: str, *, max_sql_bytes: int) -> apsw.Connection:
-    """Open the file so that nothing but plain tables, views and JSON is there to be used."""
+    """Open a file for the statements of callers."""
     # Read and write, so that what a killed writer has left can be rolled back.
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    harden(connection)
+    connection.limit(apsw.SQLITE_LIMIT_SQL_LENGTH, max_sql_bytes + 1)
+    return connection
+
+
+def harden(connection: apsw.Connection) -> None:
+    """Leave nothing but plain tables, views and JSON to be used on a connection."""
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
     connection.limit(apsw.SQLITE_LIMIT_WORKER_THREADS, 0)
-    connection.limit(apsw.SQLITE_LIMIT_SQL_LENGTH, max_sql_bytes + 1)
     connection.drop_modules(None)
     for name, value in _SETTINGS.items():
         connection.pragma(name, value)
-    return connection
 
 
 class Statements:
@@ -62,6 +67,7 @@ class Statements:
         self._judge = Judge(connection)
         self._deadline = 0.0
         self._is_query_only = False
+        self._columns: list[str] = []  # of the statement
         connection.set_progress_handler(self._is_late, _STEPS_BETWEEN_LOOKS)
 
     def query(
@@ -80,7 +86,7 @@ class Statements:
             with self._judged(sql, params, allowed, READING) as cursor:
                 try:
                     cursor.execute(sql, params, can_cache=False)
-                    return _result(cursor, max_rows, max_result_bytes)
+                    return _result(cursor, self._columns, max_rows, max_result_bytes)
                 except apsw.AuthError:
                     # The engine asked while the statement ran: others may have changed the schema.
                     if not self._judge.is_stepping or attempt == _ATTEMPTS_MAX - 1:
@@ -142,7 +148,9 @@ class Statements:
                 _check_one(sql, text)
                 _check_names(cursor, params)
                 self._judge.decide(word, allowed, lambda: self._program(sql, params))
-                _check_kind(cursor, word, words)
+                # A result without rows does not tell its columns afterwards.
+                self._columns = [name for name, _ in cursor.get_description()]
+                _check_kind(cursor, word, words, has_rows=bool(self._columns))
             elif self._judge.is_stepping and not is_blank(text):
                 raise Refused("one_statement", "there is a second statement; send one at a time")
             return True
@@ -160,10 +168,10 @@ class Statements:
             self._judge.end()
             cursor.close(True)
 
-    def _program(self, sql: str, params: Any) -> list[tuple[str, int, int, int]]:
-        """Return opcode, P2, P3 and P5 of each step of a statement that is not run."""
-        steps: Any = self._connection.execute(sql, params, can_cache=False, explain=1)
-        return [(opcode, p2, p3, p5) for _, opcode, _, p2, p3, _, p5, *_ in steps]
+    def _program(self, sql: str, params: Any) -> list[Step]:
+        """Return the steps of a statement, which is not run."""
+        rows: Any = self._connection.execute(sql, params, can_cache=False, explain=1)
+        return [Step(row[1], (0, row[2], row[3], row[4], 0, row[6])) for row in rows]
 
 
 def _check_one(sql: str, text: str) -> None:
@@ -178,9 +186,8 @@ def _check_names(cursor: apsw.Cursor, params: Any) -> None:
             raise Refused("bad_arguments", f"the statement has no parameter {surplus[0]!r:.80}")
 
 
-def _check_kind(cursor: apsw.Cursor, word: str, words: frozenset[str]) -> None:
+def _check_kind(cursor: apsw.Cursor, word: str, words: frozenset[str], *, has_rows: bool) -> None:
     """Refuse statements of another kind, of which the engine may ask nothing at all."""
-    has_rows = bool(cursor.get_description())
     if cursor.is_explain or word not in READING | WRITING:
         raise Refused("sql_denied", f"a statement that begins with {word.upper()} is not allowed")
     if words is WRITING and has_rows:
@@ -189,9 +196,9 @@ def _check_kind(cursor: apsw.Cursor, word: str, words: frozenset[str]) -> None:
         raise Refused("sql_denied", "query only reads; send the statement to execute")
 
 
-def _result(cursor: apsw.Cursor, max_rows: int, max_result_bytes: int) -> str:
+def _result(cursor: apsw.Cursor, names: list[str], max_rows: int, max_result_bytes: int) -> str:
     """Return the JSON text of a result. It never grows far beyond its bound."""
-    columns = _distinct([name for name, _ in cursor.get_description()])
+    columns = _distinct(names)
     keys = [encode_basestring(name) + ":" for name in columns]
     head = '{"columns":[' + ",".join(map(encode_basestring, columns)) + '],"rows":['
     size = len(head.encode()) + len("]}") - 1  # a row brings a comma, but for the first

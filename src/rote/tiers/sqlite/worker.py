@@ -25,6 +25,8 @@ _LENGTH_BYTES = 4
 _PIECE_BYTES = 1 << 20
 # Seconds of processor time beyond a call's bound, after which the system ends the worker.
 _SECONDS_MORE = 2
+# The engine's own words for what is never allowed: virtual tables, and writing to the schema.
+_DENIALS = ("no such module", "unsafe use of", "may not be modified", "may not be dropped")
 _encoded = JSONEncoder(ensure_ascii=False).encode
 
 
@@ -88,8 +90,8 @@ def _code(error: Exception) -> str:
         return "corrupt"
     if isinstance(error, apsw.FullError):
         return "disk_full"
-    if isinstance(error, apsw.SQLError) and str(error).startswith("no such module"):
-        return "sql_denied"  # a virtual table: their modules are not there
+    if isinstance(error, apsw.SQLError) and any(words in str(error) for words in _DENIALS):
+        return "sql_denied"
     is_statements = isinstance(
         error, apsw.SQLError | apsw.ConstraintError | apsw.MismatchError | apsw.RangeError
         | ValueError
