@@ -155,7 +155,7 @@ class Judge:
         return apsw.SQLITE_DENY
 
     def decide(
-        self, word: str, allowed: frozenset[str] | None, program: Callable[[], list[Step]]
+        self, sql: str, word: str, allowed: frozenset[str] | None, program: Callable[[], list[Step]]
     ) -> None:
         """Raise Refused unless everything that the prepared statement touches is allowed.
 
@@ -173,7 +173,10 @@ class Judge:
                 if not _may_be_no_table(asked):
                     raise _not_allowed(name)
                 doubtful.append(name)
-        self.check_program(program(), word, allowed, doubtful)
+        steps = program()
+        self.check_program(steps, word, allowed, doubtful)
+        if any(step.opcode == "VOpen" for step in steps) and not self._has_table_function(sql):
+            raise _denied("a virtual table is not allowed")
         self._phase = _STEPPING
 
     def check_program(
@@ -214,6 +217,12 @@ class Judge:
             is_new = allowed is None and self._has_asked(apsw.SQLITE_CREATE_TABLE, name)
             return is_new or (asked.operation == apsw.SQLITE_READ and name in TABLE_FUNCTIONS)
         return kind == "view" or allowed is None
+
+    def _has_table_function(self, sql: str) -> bool:
+        """Whether a statement has one that is allowed, in its text or in a view."""
+        return any(name in sql.lower() for name in TABLE_FUNCTIONS) or any(
+            self._has_asked(apsw.SQLITE_READ, name) for name in TABLE_FUNCTIONS
+        )
 
     def _has_asked(self, operation: int, name: str) -> bool:
         return any(

@@ -147,7 +147,7 @@ class Statements:
             if self._judge.is_preparing:
                 _check_one(sql, text)
                 _check_names(cursor, params)
-                self._judge.decide(word, allowed, lambda: self._program(sql, params))
+                self._judge.decide(sql, word, allowed, lambda: self._program(sql, params))
                 # A result without rows does not tell its columns afterwards.
                 self._columns = [name for name, _ in cursor.get_description()]
                 _check_kind(cursor, word, words, has_rows=bool(self._columns))
@@ -169,9 +169,21 @@ class Statements:
             cursor.close(True)
 
     def _program(self, sql: str, params: Any) -> list[Step]:
-        """Return the steps of a statement, which is not run."""
+        """Return the steps of a statement, which is not run.
+
+        A step with a literal of bytes may not be text, and is passed by: it opens nothing.
+        """
+        # A program that is kept while the schema changes would be shown from freed memory.
         rows: Any = self._connection.execute(sql, params, can_cache=False, explain=1)
-        return [Step(row[1], (0, row[2], row[3], row[4], 0, row[6])) for row in rows]
+        steps: list[Step] = []
+        while True:
+            try:
+                row = next(rows)
+            except StopIteration:
+                return steps
+            except UnicodeDecodeError:
+                continue
+            steps.append(Step(row[1], (0, row[2], row[3], row[4], 0, row[6])))
 
 
 def _check_one(sql: str, text: str) -> None:

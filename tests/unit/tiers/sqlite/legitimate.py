@@ -18,6 +18,8 @@ QUERIES: tuple[tuple[str, Any, list[list[Any]] | None], ...] = (
     ("\ufeffSELECT 1", None, [[1]]),
     ("VALUES (1, 2), (3, 4)", None, [[1, 2], [3, 4]]),
     ("SELECT NULL, 1, 2.5, 'x', x'00ff'", None, [[None, 1, 2.5, "x", {"$bytes": "AP8="}]]),
+    ("SELECT x'ff', x'fe' || x'fd' IS NULL, hex(x'e9')", None, [[{"$bytes": "/w=="}, 0, "E9"]]),
+    ("SELECT name FROM metrics WHERE name <> x'ff' AND id = 1", None, [["cpu"]]),
     ("SELECT 9e999, -9e999", None, [[{"$float": "inf"}, {"$float": "-inf"}]]),
     ("SELECT 9223372036854775807, -9223372036854775808", None, [[2**63 - 1, -(2**63)]]),
     ("SELECT 'grün 日本 \U0001f600', char(0, 10, 34, 92)", None, [["grün 日本 \U0001f600", '\0\n"\\']]),
@@ -150,6 +152,8 @@ QUERIES: tuple[tuple[str, Any, list[list[Any]] | None], ...] = (
     ("SELECT m.name, j.value FROM metrics m, json_each('[1,2]') AS j WHERE m.id = j.value ORDER BY 1", None, [["cpu", 1], ["mem", 2]]),
     ("SELECT e.id FROM events e, json_each(e.body) j WHERE j.value = 3", None, [[1]]),
     ("SELECT name FROM metrics WHERE id IN (SELECT value FROM json_each(?))", ["[1]"], [["cpu"]]),
+    ("SELECT name FROM metrics JOIN json_each('[2.5]') USING (value)", None, [["mem"]]),
+    ("SELECT name FROM metrics NATURAL JOIN json_tree('[2.5]')", None, None),
     # parameters
     ("SELECT ?, ?", [1, "x"], [[1, "x"]]),
     ("SELECT ?2, ?1", [1, 2], [[2, 1]]),

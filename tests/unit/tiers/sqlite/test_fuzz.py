@@ -68,11 +68,10 @@ class Scene:
 
     def foreseen(self, sql: str) -> tuple[list[tuple[str, str]], set[str], bool] | None:
         """Return the tables and functions of a statement's program, and whether it has virtual ones."""
-        roots: Any = dict(
-            self.witness.execute("SELECT rootpage, tbl_name FROM sqlite_schema").fetchall()
-        )
+        names: Any = self.witness.execute("SELECT rootpage, tbl_name FROM sqlite_schema")
+        roots = dict(names.fetchall())
         try:
-            steps: Any = self.witness.execute(sql, explain=1).fetchall()
+            steps: Any = self.witness.execute(sql, explain=1, can_cache=False).fetchall()
         except apsw.Error:
             return None
         opened = [
