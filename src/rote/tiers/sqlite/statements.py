@@ -17,6 +17,8 @@ from rote.tiers.sqlite.words import first_word, is_blank
 _ATTEMPTS_MAX = 3
 # Steps of the engine between two looks at the time; some ten microseconds.
 _STEPS_BETWEEN_LOOKS = 5_000
+# Our own statements are shorter.
+_OWN_SQL_BYTES_MAX = 10_000
 # A rowid that nobody has: then nothing was inserted.
 _NO_ROWID = -(2**63)
 _SETTINGS = {
@@ -44,7 +46,7 @@ def open_file(path: str, *, max_sql_bytes: int) -> apsw.Connection:
     # Read and write, so that what a killed writer has left can be rolled back.
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     harden(connection)
-    connection.limit(apsw.SQLITE_LIMIT_SQL_LENGTH, max_sql_bytes + 1)
+    connection.limit(apsw.SQLITE_LIMIT_SQL_LENGTH, max(max_sql_bytes + 1, _OWN_SQL_BYTES_MAX))
     return connection
 
 
@@ -83,14 +85,15 @@ class Statements:
         """Return the JSON text of the columns and rows of a statement that only reads."""
         self._begin(seconds, query_only=True)
         for attempt in range(_ATTEMPTS_MAX):
-            with self._judged(sql, params, allowed, READING) as cursor:
-                try:
+            version = self._schema_version()
+            try:
+                with self._judged(sql, params, allowed, READING) as cursor:
                     cursor.execute(sql, params, can_cache=False)
                     return _result(cursor, self._columns, max_rows, max_result_bytes)
-                except apsw.AuthError:
-                    # The engine asked while the statement ran: others may have changed the schema.
-                    if not self._judge.is_stepping or attempt == _ATTEMPTS_MAX - 1:
-                        raise
+            except Refused:
+                # Others may have changed the schema since it was prepared.
+                if attempt == _ATTEMPTS_MAX - 1 or version == self._schema_version():
+                    raise
         raise AssertionError  # the last attempt returns or raises
 
     def execute(
@@ -110,6 +113,7 @@ class Statements:
         connection = self._connection
         connection.execute("begin immediate")
         try:
+            self._schema_version()
             connection.set_last_insert_rowid(_NO_ROWID)
             with self._judged(sql, params, allowed, WRITING) as cursor:
                 cursor.execute(sql, params, can_cache=False)
@@ -130,6 +134,11 @@ class Statements:
         if query_only != self._is_query_only:
             self._connection.pragma("query_only", int(query_only))
             self._is_query_only = query_only
+
+    def _schema_version(self) -> int:
+        """Return the version of the schema; the engine looks whether it knows that one."""
+        self._connection.execute("select 1 from main.sqlite_schema limit 1").get  # noqa: B018
+        return int(self._connection.pragma("schema_version"))
 
     def _is_late(self) -> bool:
         return monotonic() > self._deadline
