@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from rote.errors import ReadConflict, RoteError
     from rote.opening import open
     from rote.opening.hosts import Host
+    from rote.recordings.calls import Effects
     from rote.records.memory import Memory
     from rote.retrieval import package_text, receipt, retrieve
-    from rote.runs.calls import Effects
     from rote.runs.ledger import RunRecord
     from rote.runs.run import Run
     from rote.space import Space, Store, Transaction
@@ -94,7 +94,7 @@ _PLACES = {
     "Compaction": "rote.contract",
     "CopyReport": "rote.contract",
     "DELETE": "rote.contract",
-    "Effects": "rote.runs.calls",
+    "Effects": "rote.recordings.calls",
     "Erasure": "rote.contract",
     "Fact": "rote.contract",
     "Failure": "rote.traces",

@@ -19,6 +19,7 @@ import apsw
 import pytest
 
 import rote
+from rote.engines.sqlite.schema import FORMAT
 from rote.errors import (
     Conflict,
     InvalidInput,
@@ -440,7 +441,7 @@ def test_a_store_of_the_future_is_refused_and_left_as_it_was(store_path: Path) -
     with rote.open(store_path) as store:
         store.space("agent").set(ID, 1)
     connection = apsw.Connection(str(store_path))
-    connection.pragma("user_version", 2)
+    connection.pragma("user_version", FORMAT + 1)
     connection.execute("create table of_the_future (id text)")
     connection.close()
     content = store_path.read_bytes()

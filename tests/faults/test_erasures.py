@@ -16,6 +16,7 @@ import rote
 from rote.engines.postgres import connections as connections_of_postgres
 from rote.engines.postgres import scrubbing
 from rote.engines.sqlite import connections, engine
+from rote.engines.sqlite.schema import TABLES_OF_SPACES
 from rote.errors import Busy, Corrupt, NotFound
 from rote.testing.postgres import schema_of, server_url
 from rote.values.limits import BLOB_CHUNK_BYTES, INLINE_SNAPSHOT_BYTES_MAX
@@ -415,7 +416,7 @@ def relation_files(schema: str) -> dict[str, bytes]:
 
 def analyze(schema: str) -> None:
     with psycopg.connect(server_url(), autocommit=True) as server:
-        for table in ("facts", "sides", "derived", "commits", "chunks"):
+        for table in TABLES_OF_SPACES:
             server.execute(f"analyze {schema}.{table}".encode())
 
 

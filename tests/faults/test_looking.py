@@ -212,20 +212,6 @@ def test_a_writer_of_the_same_process_is_not_held_up_by_a_look(folder: Path) -> 
         assert store.space("agent").verify().ok
 
 
-def test_a_store_of_an_earlier_rote_is_looked_at_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / FILE
-    with rote.open(path) as store:
-        store.space("agent").set(ID, 1)
-    connection = apsw.Connection(str(path))
-    connection.execute("drop index leases; drop index commits_with_event")
-    connection.close()
-    before = content(tmp_path / f"{FILE}.keys")
-    with rote.open(path, read_only=True) as store:
-        assert store.space("agent").get(ID) == 1
-        assert store.space("agent").verify().ok
-    assert content(tmp_path / f"{FILE}.keys") == before
-
-
 def empty_database(path: Path) -> None:
     connection = apsw.Connection(str(path))
     connection.pragma("user_version", 0)

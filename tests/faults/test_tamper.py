@@ -40,6 +40,8 @@ TABLES = (
     "blobs", "branches", "chunks", "commits", "derived", "derived_state", "entities", "facts",
     "sides", "spaces", "tombstones",
 )  # fmt: skip
+# No rows are in these, because the sample has no packed index and no vectors.
+EMPTY = ("postings", "segments", "vectors")
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +91,8 @@ def changes_of(rows: list[Row], random: Random) -> Iterator[tuple[Row, str, Cell
 
 
 def test_the_sample_holds_every_kind_of_row(sample: Sample, rows: dict[str, list[Row]]) -> None:
-    assert tuple(rows) == TABLES
-    assert all(rows.values())
+    assert tuple(rows) == tuple(sorted((*TABLES, *EMPTY)))
+    assert [table for table in rows if not rows[table]] == list(EMPTY)
     facts = [row.cells for row in rows["facts"] if row.cells["space"] == 1]
     assert 25 <= sample.version <= 50
     erased = [fact for fact in facts if fact["salt"] is None]

@@ -65,6 +65,10 @@ QUESTIONS: list[tuple[str, ...]] = [
 ]
 
 
+def as_sqlite(name: str) -> str:
+    return name.lower() if name.isascii() else name
+
+
 def allows(grant: dict[str, Any], question: tuple[str, ...]) -> bool:
     """Return whether a grant alone allows something, as its own words say."""
     part, member, *rest = question
@@ -76,11 +80,9 @@ def allows(grant: dict[str, Any], question: tuple[str, ...]) -> bool:
     if (part, member) in FLAGS:
         return bool(word)
     if (part, member) in NUMBERS:
-        return int(rest[0]) <= word
+        return bool(int(rest[0]) <= word)
     if member == "allow_tables":  # SQLite compares A to Z without case, and nothing else
-        return rest[0].upper() in [name.upper() if name.isascii() else name for name in word] or (
-            rest[0] in word
-        )
+        return as_sqlite(rest[0]) in map(as_sqlite, word)
     return rest[0] in word
 
 
@@ -92,16 +94,16 @@ def in_force(host: rote.Host, question: tuple[str, ...]) -> bool:
         return member in host._allowed
     if part == "limits":
         limit = host.capabilities()["limits"][member]
-        return limit is None or int(rest[0]) <= limit
+        return limit is None or bool(int(rest[0]) <= limit)
     word = grant.get(part, {}).get(member)
     if word is None:
         return True
     if (part, member) in FLAGS:
         return bool(word)
     if (part, member) in NUMBERS:
-        return int(rest[0]) <= word
-    # An adapter compares names in small letters.
-    return (rest[0].lower() if rest[0].isascii() and member == "allow_tables" else rest[0]) in word
+        return bool(int(rest[0]) <= word)
+    # An adapter compares the names of tables in small letters.
+    return (as_sqlite(rest[0]) if member == "allow_tables" else rest[0]) in word
 
 
 @given(st.lists(grants(), min_size=1, max_size=4))
@@ -112,9 +114,7 @@ def test_a_chain_of_grants_allows_what_all_of_them_allow_and_nothing_more(
     host = rote.Host("operator-controlled", grant=chain[0])
     for grant in chain[1:]:
         inner = host.scope(grant=grant)
-        assert inner.capabilities()["adapters"].items() <= host.capabilities()[
-            "adapters"
-        ].items() or (_is_within(inner.capabilities(), host.capabilities()))
+        assert _is_within(inner.capabilities(), host.capabilities())
         host = inner
     for question in QUESTIONS:
         assert in_force(host, question) == all(allows(grant, question) for grant in chain)

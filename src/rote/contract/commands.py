@@ -355,6 +355,19 @@ class DropSide(Command[None], frozen=True, gc=False):
     fence: int
 
 
+# -- waiting ---------------------------------------------------------------------------------------
+
+
+class AwaitCommit(Command[int], frozen=True, gc=False):
+    """Wait until the space has a version above `after`, at most so many seconds; answer the newest.
+
+    Whoever waits looks at the head together with the watches of its process.
+    """
+
+    after: int
+    seconds: float
+
+
 # -- blobs -----------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,8 @@
     log            commits and facts: appended; erasures, compactions and gc take content away
     pointers       the branches, and the entities of each branch
     side rows      small rows beside the log, by kind and key
-    derived rows   rows of indexes, which can be made anew from the log
+    derived rows   rows and segments of indexes, which can be made anew from the log; vectors of
+                   texts, which only their embedder could make anew
     blobs          bytes in chunks
 
 What is atomic: everything written inside one `writer()` block, which becomes durable when the block
@@ -12,7 +13,7 @@ OutcomeUnknown. Facts at or below a committed version never change, so reads at 
 transaction. Every method raises rote.errors only; a driver's own errors never leave the engine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -31,9 +32,11 @@ from rote.engines.rows import (
     FactRow,
     HeadRow,
     Line,
+    SegmentRow,
     SideRecord,
     SpaceRow,
     Span,
+    VectorRow,
 )
 from rote.errors import Busy, Denied, NotFound, Unavailable
 
@@ -239,6 +242,41 @@ class Reader(Protocol):
         """Return the number of an index's rows that start at or below a version."""
         ...
 
+    def segments(self, space: int, index: str) -> list[SegmentRow]:
+        """Return the segments of a packed index by number, with empty bodies."""
+        ...
+
+    def segment_bodies(self, space: int, index: str, numbers: Sequence[int]) -> dict[int, bytes]:
+        """Return the bodies of those segments that exist, by number."""
+        ...
+
+    def postings(
+        self, space: int, index: str, numbers: Sequence[int], terms: Sequence[str]
+    ) -> list[tuple[int, str, bytes]]:
+        """Return (segment, term, body) of those that exist, in any order.
+
+        Nothing tells a segment that was dropped from one without these terms; `segments` does.
+        """
+        ...
+
+    def postings_of(
+        self, space: int, index: str, number: int, *, after: str, limit: int
+    ) -> list[tuple[str, bytes]]:
+        """Return (term, body) of one segment above a term, in code point order; no term is empty."""
+        ...
+
+    def vectors(self, space: int, name: str, hashes: Sequence[bytes]) -> dict[bytes, VectorRow]:
+        """Return the vectors of those texts that have one, by hash."""
+        ...
+
+    def vector_names(self, space: int) -> list[str]:
+        """Return the names under which there are vectors, in order."""
+        ...
+
+    def vector_rows(self, space: int, name: str, *, after: bytes, limit: int) -> list[VectorRow]:
+        """Return vectors above a hash, in the order of their hashes."""
+        ...
+
     def blob(self, space: int, hash: bytes) -> BlobRow | None:
         """Return the blob of that hash, if its data is complete."""
         ...
@@ -309,11 +347,29 @@ class Writer(Reader, Protocol):
         """
         ...
 
-    def drop_derived(self, space: int, index: str) -> None: ...
+    def drop_derived(self, space: int, index: str) -> None:
+        """Drop all rows and segments of an index, and the version it is complete up to."""
+        ...
 
     def drop_derived_of(self, space: int, id: str) -> None:
         """Drop the rows of an entity in every index."""
         ...
+
+    def put_segment(
+        self, space: int, index: str, row: SegmentRow, postings: Iterable[tuple[str, bytes]]
+    ) -> None:
+        """Insert a segment under a number that no other has, with its postings in the order of terms."""
+        ...
+
+    def drop_segments(self, space: int, index: str, numbers: Sequence[int]) -> None:
+        """Drop segments with their postings."""
+        ...
+
+    def put_vectors(self, space: int, name: str, rows: Sequence[VectorRow]) -> None:
+        """Insert the vectors of texts that have none; the others stay as they are."""
+        ...
+
+    def drop_vectors(self, space: int, name: str, hashes: Sequence[bytes]) -> None: ...
 
     def rewrite_facts(self, space: int, facts: Sequence[FactRow]) -> None:
         """Give existing facts the salt, body and value of these; their other fields stay."""

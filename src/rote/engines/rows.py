@@ -107,6 +107,23 @@ class DerivedRow(Struct, frozen=True, gc=False):
     until: int | None
 
 
+class SegmentRow(Struct, frozen=True, gc=False):
+    """A part of a packed index, which covers a range of the log and never changes."""
+
+    number: int
+    size: int  # of the index's own rows
+    until: int  # the newest version it covers
+    body: bytes  # empty in lists of segments
+
+
+class VectorRow(Struct, frozen=True, gc=False):
+    """The vector that an embedder gave for a text."""
+
+    hash: bytes  # SHA-256 of the text
+    body: bytes
+    seal: bytes
+
+
 class BlobRow(Struct, frozen=True, gc=False):
     """A blob, or the part of it that is uploaded so far."""
 

@@ -89,6 +89,9 @@ TABLE = Table([
     Row(c.Values, "values", f"{_READING}.queries:values", "read", "walk", "always"),
     Row(c.Watch, "watch", "rote.kernel.watching.watches:watch", "read", "walk", "always"),
 
+    Row(c.AwaitCommit, "await", "rote.kernel.watching.awaiting:await_commit", "read", "free",
+        "always"),
+
     Row(c.Rehearse, "rehearse", f"{_COMMITTING}.rehearsals:rehearse", "read", "ids", "always",
         "rehearsals", _written),
     Row(c.GetMade, "made", f"{_COMMITTING}.keys:get_made", "read", "ids", "always", "commit", _ids),

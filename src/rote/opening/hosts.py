@@ -6,14 +6,16 @@ from typing import Any
 from rote.contract import Clock
 from rote.errors import InvalidInput
 from rote.opening.opening import check_sources
-from rote.opening.sources import SystemClock, SystemIds
+from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.records.memory import Memory
 from rote.space import Space, Store
 from rote.space.sources import ids_of, now_of
 from rote.tiers import host as tiers
 from rote.tiers.adapters import Adapter
 from rote.tiers.cache import open_cache
+from rote.tiers.fs.adapter import open_fs
 from rote.tiers.memory import MemoryTier, memory_settings
+from rote.tiers.queue import QueueTier, queue_settings
 from rote.tiers.store import StoreTier
 from rote.values import Json, micros_of
 
@@ -32,6 +34,8 @@ class Host(tiers.Host):
         space: str | Space | None = None,
         cache: _Options | None = None,
         memory: _Options | None = None,
+        fs: _Options | None = None,
+        queue: _Options | None = None,
         grant: Mapping[str, Json] | None = None,
         limits: Mapping[str, int | None] | None = None,
         redact: Iterable[str] = (),
@@ -43,6 +47,8 @@ class Host(tiers.Host):
         store, space  the space of memory and store: a name or did in a store, or a Space by itself
         cache         path, max_entries, max_bytes
         memory        settings as rote.Memory takes them
+        fs            sandbox_root, allow_extensions, max_read_bytes, max_write_bytes, allow_delete
+        queue         max_tries, lease_seconds, max_payload_bytes
         grant         narrows what the profile allows
         limits        max_adapter_calls, max_frame_bytes
         clock         when left out the store's, else the system's
@@ -52,13 +58,17 @@ class Host(tiers.Host):
         adapters: dict[str, Adapter] = {}
         try:
             settings = memory_settings({} if memory is None else memory)
+            queues = queue_settings({} if queue is None else queue)
+            ids = (None if place is None else ids_of(place)) or SystemIds()
             if place is not None:
                 view = place
                 adapters["memory"] = MemoryTier(lambda **taken: Memory(view, **taken), settings)
                 adapters["store"] = StoreTier(view)
+                adapters["queue"] = QueueTier(view, queues, ids=ids, tokens=SystemTokens())
             now = _now(clock, place)
             adapters["cache"] = open_cache({} if cache is None else cache, now=now)
-            ids = None if place is None else ids_of(place)
+            if fs is not None:
+                adapters["fs"] = open_fs(fs)
             tiers.start_host(
                 self,
                 profile,
@@ -66,7 +76,7 @@ class Host(tiers.Host):
                 grant=grant,
                 limits=limits,
                 redact=redact,
-                ids=ids or SystemIds(),
+                ids=ids,
             )
         except BaseException:
             for adapter in adapters.values():

@@ -19,6 +19,7 @@ from rote.runs.side_rules import SIDE_RULES
 from rote.space import Store
 from rote.space.arguments import check_flags, check_path
 from rote.space.receipts import ReceiptRule
+from rote.tiers.messages import MESSAGES
 from rote.values import Identity, check_author
 from rote.values.limits import LEASE_SECONDS_DEFAULT
 
@@ -141,7 +142,7 @@ def _open(
         questions=DeferredQuestions(),
         caller=Caller(author),
         seed=key,
-        indexes=(RECORDS,),
+        indexes=(RECORDS, MESSAGES),
         side_rules=(*SIDE_RULES, ReceiptRule()),
         matchers=(MATCHER,),
         content_rules=(RECORD_CONTENTS,),

@@ -21,6 +21,7 @@ from rote.space import Store
 from rote.space.receipts import ReceiptRule
 from rote.testing.clocks import FixedClock
 from rote.testing.sources import SeededIds
+from rote.tiers.messages import MESSAGES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class StoreSettings:
     ids: IdSource = field(default_factory=SeededIds)
     author: str | None = None  # noted in every commit
     seed: bytes | None = None  # the key seed of the next space that is made
-    indexes: tuple[Index, ...] = (RECORDS,)  # derived indexes that the store keeps
+    indexes: tuple[Index, ...] = (RECORDS, MESSAGES)  # derived indexes that the store keeps
     content_rules: tuple[ContentRule, ...] = (RECORD_CONTENTS,)  # what entities may hold
     modes: tuple[str, ...] | None = None  # of runs that are enabled
     lease_seconds: float = 3_600  # of runs; long, so that none ends behind a test's back
@@ -94,4 +95,5 @@ def open_on(
         read_only=read_only,
         runs=runs,
         searching=StateSearching(),
+        ids=settings.ids,
     )

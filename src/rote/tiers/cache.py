@@ -7,13 +7,14 @@ entries go, then those that were used least recently.
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
 from msgspec import Struct
 
-from rote.errors import LimitExceeded
+from rote.errors import LimitExceeded, Unavailable
 from rote.tiers.cache_file import LINE_BYTES_MORE, CacheFile, Line
 from rote.tiers.options import checked_options
 from rote.tiers.verbs import Parameter, Verb, table
@@ -145,9 +146,11 @@ class Cache:
         return {"ok": True}
 
     def _living(self, key: _Key) -> _Entry | None:
-        """Return an entry; one that has expired leaves. Its line in the file tells that itself."""
+        """Return an entry. One that has expired leaves for good, should the clock go back, too."""
         entry = self._entries.get(key)
         if entry is not None and entry.line.has_expired(self._now()):
+            with suppress(Unavailable):  # a full disk is no reason not to answer
+                self._write([key])
             self._drop(key)
             return None
         return entry

@@ -8,7 +8,8 @@
       ├─ verb         known, granted, switched on
       ├─ arguments    copied, bound by name, of their types
       ├─ configured   the host has its space or its options
-      └─ adapter.call the result is copied
+      ├─ names        those that a grant lists: namespaces, queues, targets
+      └─ adapter.call the result is copied; in a replay the recording answers
 
 The first of these that fails is the error. A scope is a host of its own for one workflow run: it has a
 new frame and a new count, shares everything else, and may do what its parent may, or less.
@@ -16,9 +17,9 @@ new frame and a new count, shares everything else, and may do what its parent ma
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from rote.contract import IdSource
 from rote.errors import (
@@ -29,11 +30,14 @@ from rote.errors import (
     Unavailable,
     system_failure,
 )
+from rote.recordings.redaction import Redaction
+from rote.space.arguments import check_path
 from rote.tiers.adapters import Adapter
+from rote.tiers.exchanges import SALT_BYTES, Exchange, Exchanging, Recorder, Replayer
 from rote.tiers.frame import Frame
 from rote.tiers.grants import Grant, narrowed, parse_grant, parse_limits
 from rote.tiers.profiles import ADAPTERS, adapters_of, check_profile, plain
-from rote.tiers.registry import VERB_NAMES, VERBS
+from rote.tiers.registry import NAMES_CHECKS, VERB_NAMES, VERBS
 from rote.tiers.verbs import Verb
 from rote.values import Encoded, Json, canonical, decode_canonical
 from rote.values.limits import (
@@ -45,6 +49,7 @@ from rote.values.limits import (
 )
 from rote.values.names import told
 
+SomeExchange = TypeVar("SomeExchange", bound=Exchange)
 _DEPTH_MAX = DEPTH_MAX + HOST_CALL_LEVELS
 
 
@@ -62,6 +67,7 @@ class Shared:
         self.adapters = adapters  # those that are configured, without the frame
         self.redact = redact  # names of members whose values are never recorded or shown
         self.ids = ids
+        self.exchange: Exchange | None = None  # while calls are recorded or replayed
         self.process = os.getpid()
         self.lock = threading.Lock()
 
@@ -164,12 +170,22 @@ class Host:
         )
 
     def _reach(self, name: str, verb: Verb, given: dict[str, Json]) -> Json:
-        adapter = self._adapters.get(name)
-        if adapter is None:
+        exchange = self._shared.exchange
+        if name not in self._adapters and (exchange is None or not exchange.is_replay):
             raise Denied(
                 f"this host was made without what {name} needs: a space, or the option {name}=",
                 code="adapter_not_configured",
             )
+        granted = self._grant.get(name)
+        if granted and name in NAMES_CHECKS:
+            NAMES_CHECKS[name](verb.name, given, granted)
+        if exchange is None:
+            return self._perform(name, verb, given)
+        called = f"{name}.{verb.name}"
+        return exchange.call(called, given, lambda: self._perform(name, verb, given))
+
+    def _perform(self, name: str, verb: Verb, given: dict[str, Json]) -> Json:
+        adapter = self._adapters[name]
         try:
             result = adapter.call(verb.name, verb.filled(given), self._grant.get(name, {}))
         except OSError as error:
@@ -226,6 +242,31 @@ class Host:
             frame=_first_values(frame),
         )
         return inner
+
+    # -- recording ---------------------------------------------------------------------------------
+
+    def record(self, path: str | os.PathLike[str]) -> Exchanging[Self]:
+        """Write every call that reaches an adapter, of all scopes, to a new file; use it in a `with`
+        block."""
+        file = check_path(path)
+        return Exchanging(self, lambda: Recorder(file, self._redaction(None)))
+
+    def replay(self, path: str | os.PathLike[str]) -> Exchanging[Self]:
+        """Answer every call from a recording, and touch nothing; use it in a `with` block."""
+        file = check_path(path)
+        return Exchanging(self, lambda: Replayer(file, self._redaction))
+
+    def _redaction(self, salt: bytes | None) -> Redaction:
+        return Redaction(self._shared.redact, salt or self._shared.ids.random_bytes(SALT_BYTES))
+
+    def _begin_exchange(self, make: Callable[[], SomeExchange]) -> SomeExchange:
+        self._check_usable()
+        if self._shared.exchange is not None:
+            raise InvalidInput(
+                "this host is recorded or replayed already, perhaps by another scope; one at a time"
+            )
+        made = self._shared.exchange = make()
+        return made
 
     def capabilities(self) -> dict[str, Json]:
         """Return what may be called, with the JSON Schema of its arguments, and the limits."""

@@ -155,7 +155,6 @@ class MemoryTier:
             given |= changes
         if "namespaces" not in granted:
             return getattr(self._whole, verb)(**given)
-        self._check_granted(given, granted)
         memory = self._within(granted["namespaces"])
         if verb == "search":
             given["filters"] = within(given.get("filters"), memory.namespaces)
@@ -163,20 +162,6 @@ class MemoryTier:
 
     def close(self) -> None:
         pass
-
-    def _check_granted(self, given: Mapping[str, Any], granted: Mapping[str, Json]) -> None:
-        """Check every namespace that a call names."""
-        filters = given.get("filters")
-        named = [given.get("namespace")]
-        named += _members(filters.get("namespaces")) if type(filters) is dict else []
-        named += [
-            record.get("namespace")
-            for record in _members(given.get("records"))
-            if type(record) is dict
-        ]
-        for namespace in named:
-            if type(namespace) is str:
-                check_granted(granted, "namespaces", namespace)
 
     def _within(self, namespaces: tuple[str, ...]) -> Memory:
         """Return the memory that knows these namespaces alone."""
@@ -192,6 +177,19 @@ class MemoryTier:
                     }
             self._narrowed[left] = self._memory_of(**settings)
         return self._narrowed[left]
+
+
+def check_names(verb: str, given: Mapping[str, Any], granted: Mapping[str, Json]) -> None:
+    """Check every namespace that a call names."""
+    filters = given.get("filters")
+    named = [given.get("namespace")]
+    named += _members(filters.get("namespaces")) if type(filters) is dict else []
+    named += [
+        record.get("namespace") for record in _members(given.get("records")) if type(record) is dict
+    ]
+    for namespace in named:
+        if type(namespace) is str:
+            check_granted(granted, "namespaces", namespace)
 
 
 def _members(value: Json) -> list[Json]:

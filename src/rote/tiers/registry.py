@@ -1,10 +1,12 @@
 """The verbs of every adapter, also of those that a host does not have: a name is known, or it is not."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from rote.tiers import cache, frame, memory, store
+from rote.tiers import cache, frame, memory, queue, store
+from rote.tiers.fs import adapter as fs
 from rote.tiers.profiles import ADAPTERS
 from rote.tiers.verbs import Verb
+from rote.values import Json
 
 VERBS: Mapping[str, Mapping[str, Verb]] = {
     **{name: {} for name in ADAPTERS},
@@ -12,6 +14,13 @@ VERBS: Mapping[str, Mapping[str, Verb]] = {
     "cache": cache.VERBS,
     "memory": memory.VERBS,
     "store": store.VERBS,
+    "fs": fs.VERBS,
+    "queue": queue.VERBS,
+}
+# For each adapter whose names a grant lists, the check of those that a call names: verb, arguments, grant.
+NAMES_CHECKS: Mapping[str, Callable[[str, Mapping[str, Json], Mapping[str, Json]], None]] = {
+    "memory": memory.check_names,
+    "queue": queue.check_names,
 }
 # Other names of verbs, in small letters.
 _ALIASES = {"cache": {"cacheget": "get", "cacheset": "set"}, "queue": {"queueput": "put"}}

@@ -5,9 +5,11 @@ A verb's parameters are told once, here as data: arguments are bound and judged 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from rote.errors import InvalidInput
 from rote.values import Json
@@ -23,26 +25,54 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "array": (list,),
     "object": (dict,),
 }
+_BOUNDS = frozenset({"enum", "minimum", "maximum", "minLength"})
 
 
-class Parameter(Struct, frozen=True):
+@dataclass(frozen=True)
+class Parameter:
     """One argument of a verb."""
 
     name: str
     schema: dict[str, Json]  # JSON Schema: type, enum, minimum, maximum, minLength are judged
     default: Json | UnsetType = UNSET  # it may be left out then
-    optional: bool = False  # it may be left out without a default: the adapter gets none
     check: Callable[[Json], bool] | None = None  # what the schema cannot say
+    optional: bool = False  # it may be left out without a default: the adapter gets none
 
     @property
     def is_required(self) -> bool:
         return self.default is UNSET and not self.optional
 
     def takes(self, value: Json) -> bool:
-        return fits(value, self.schema) and (self.check is None or self.check(value))
+        """Return whether a value is of the type and in the bounds."""
+        if self._types is not None and type(value) not in self._types:
+            return False
+        return not self._has_bounds or self._is_within(value)
+
+    @cached_property
+    def _types(self) -> tuple[type, ...] | None:
+        if "type" not in self.schema:
+            return None
+        return tuple(kind for name in _type_names(self.schema) for kind in _TYPES[name])
+
+    @cached_property
+    def _has_bounds(self) -> bool:
+        return self.check is not None or not _BOUNDS.isdisjoint(self.schema)
+
+    def _is_within(self, value: Json) -> bool:
+        schema = self.schema
+        if "enum" in schema and not any(_same(value, each) for each in schema["enum"]):
+            return False
+        if type(value) is str and len(value) < schema.get("minLength", 0):
+            return False
+        if type(value) in (int, float) and not (
+            schema.get("minimum", value) <= value <= schema.get("maximum", value)
+        ):
+            return False
+        return self.check is None or self.check(value)
 
 
-class Verb(Struct, frozen=True):
+@dataclass(frozen=True)
+class Verb:
     """One call that an adapter answers."""
 
     name: str  # in lower case
@@ -56,43 +86,46 @@ class Verb(Struct, frozen=True):
         return {
             "type": "object",
             "properties": {each.name: _shown(each) for each in self.parameters},
-            "required": [each.name for each in self.parameters if each.is_required],
+            "required": list(self._required),
             "additionalProperties": False,
         }
 
     def bind(self, positional: Sequence[Json], named: Mapping[str, Json]) -> dict[str, Json]:
         """Return the arguments that were given, by name; InvalidInput when they do not fit."""
-        if len(positional) > len(self.parameters):
-            raise self._bad(f"it takes at most {len(self.parameters)} arguments")
-        given = {each.name: value for each, value in zip(self.parameters, positional, strict=False)}
-        known = {each.name for each in self.parameters}
+        known = self._known
+        if len(positional) > len(known):
+            raise self._bad(f"it takes at most {len(known)} arguments")
+        given = dict(zip(known, positional, strict=False))
         for name, value in named.items():
             if name not in known:
-                raise self._bad(f"there is no {name!r:.80}; {told(sorted(known))}", name)
+                raise self._bad(f"there is no {name!r:.80}; {told(known)}", name)
             if name in given:
                 raise self._bad(f"{name} is given twice", name)
             given[name] = value
-        for parameter in self.parameters:
-            self._judge(parameter, given)
+        for name in self._required:
+            if name not in given:
+                raise self._bad(f"{name} is missing", name)
+        for name, value in given.items():
+            if not known[name].takes(value):
+                # Without the value: it may be one that is never to be shown.
+                raise self._bad(f"{name} must be {described(known[name].schema)}", name)
         return given
 
     def filled(self, given: Mapping[str, Json]) -> dict[str, Json]:
         """Return arguments with defaults in the places of those that were left out."""
-        defaults = {
-            each.name: each.default for each in self.parameters if each.default is not UNSET
-        }
-        return {**defaults, **given}
+        return {**self._defaults, **given}
 
-    def _judge(self, parameter: Parameter, given: Mapping[str, Json]) -> None:
-        if parameter.name not in given:
-            if parameter.is_required:
-                raise self._bad(f"{parameter.name} is missing", parameter.name)
-            return
-        if not parameter.takes(given[parameter.name]):
-            # Without the value: it may be one that is never to be shown.
-            raise self._bad(
-                f"{parameter.name} must be {described(parameter.schema)}", parameter.name
-            )
+    @cached_property
+    def _known(self) -> dict[str, Parameter]:
+        return {each.name: each for each in self.parameters}
+
+    @cached_property
+    def _required(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.parameters if each.is_required)
+
+    @cached_property
+    def _defaults(self) -> dict[str, Json]:
+        return {each.name: each.default for each in self.parameters if each.default is not UNSET}
 
     def _bad(self, reason: str, argument: str | None = None) -> InvalidInput:
         details: dict[str, Any] = {} if argument is None else {"argument": argument}
@@ -102,22 +135,6 @@ class Verb(Struct, frozen=True):
 def table(verbs: Iterable[Verb]) -> Mapping[str, Verb]:
     """Return verbs by their names."""
     return {verb.name: verb for verb in verbs}
-
-
-def fits(value: Json, schema: Mapping[str, Json]) -> bool:
-    """Return whether a value is of the type and in the bounds that a parameter's schema has."""
-    if "enum" in schema and not any(_same(value, each) for each in schema["enum"]):
-        return False
-    if "type" not in schema:
-        return True
-    names = schema["type"] if type(schema["type"]) is list else [schema["type"]]
-    if not any(type(value) in _TYPES[name] for name in names):
-        return False
-    if type(value) is str:
-        return len(value) >= int(schema.get("minLength", 0))
-    if type(value) in (int, float):
-        return bool(schema.get("minimum", value) <= value <= schema.get("maximum", value))
-    return True
 
 
 def _same(left: Json, right: Json) -> bool:
@@ -137,10 +154,14 @@ def described(schema: Mapping[str, Json]) -> str:
         return "any value"
     if "enum" in schema:
         return f"one of {', '.join(map(repr, schema['enum']))}"
-    names = schema["type"] if type(schema["type"]) is list else [schema["type"]]
     bounds = "".join(
         f" {words} {schema[bound]:,}"
         for bound, words in (("minimum", "from"), ("maximum", "up to"))
         if bound in schema
     )
-    return " or ".join(names) + bounds
+    return " or ".join(_type_names(schema)) + bounds
+
+
+def _type_names(schema: Mapping[str, Json]) -> list[str]:
+    names = schema["type"]
+    return list(names) if isinstance(names, list) else [names]

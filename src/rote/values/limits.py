@@ -166,6 +166,8 @@ WATCH_PAUSE_SECONDS = 0.05
 WATCH_TURN_SECONDS_MAX = 0.25
 # Turns at once where a look at the store is a round trip: a watcher there mostly waits.
 WATCH_TURNS_REMOTE = 8
+# How long one command waits for a commit.
+AWAIT_SECONDS_MAX = 60
 # Steps between versions whose changes are kept, so that watchers that share a step read it once.
 WATCH_CHANGES_KEPT = 16
 # Distinct schemas of links that a watch remembers before it starts anew.
@@ -236,6 +238,10 @@ INDEX_PENDING_BYTES_MAX = 64 * KIB  # of their values
 # Commits that do not check an index after one has found it behind. A check costs a commit more than
 # it is worth, since the next read of the index brings it up to date.
 INDEX_BEHIND_COMMITS = 32
+# Terms with their postings that share a row, unless one alone is longer.
+POSTINGS_BLOCK_BYTES = 1_950
+# About as many terms are in one such row.
+POSTINGS_BLOCK_TERMS = 32
 
 # -- records --------------------------------------------------------------------------------------
 # The parts of a record's key as written in its entity id; all of them together fit into an id.
@@ -436,6 +442,17 @@ CACHE_NAME_BYTES_MAX = 1 * KIB
 CACHE_LINE_BYTES_MAX = HOST_CALL_BYTES_MAX + 4 * KIB
 # Bytes of a cache's file that tell of nothing any more, beside as many as still do: then it is written anew.
 CACHE_FILE_BYTES_SPARE = 1 * MIB
+# Shorter texts are not taken out of messages when they are redacted: they stand in other words, too. Of a
+# longer text its beginning is taken out, as messages cut long texts off.
+REDACTED_CHARACTERS_MIN = 4
+REDACTED_BEGINNING_CHARACTERS = 16
+# Takes of a message before it is dead, by default, and the bytes of its payload.
+MESSAGE_TRIES_DEFAULT = 5
+MESSAGE_BYTES_DEFAULT = 1 * MIB
+# Messages whose versions are remembered, to order those that were put in one instant.
+MESSAGE_PLACES_KEPT = 100_000
+# Side rows asked for at first: a queue has few messages that were tried.
+SIDES_READ_FIRST = 64
 # Names that options, grants and redactions list.
 HOST_NAMES_MAX = 10_000
 

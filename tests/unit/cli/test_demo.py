@@ -20,13 +20,13 @@ def refuse_to_wait(seconds: float) -> None:
     raise AssertionError(f"waited {seconds} s although nobody watches")
 
 
-def test_the_demo_tells_seven_scenes_without_a_terminal_and_leaves_nothing(tmp_path: Path) -> None:
+def test_the_demo_tells_eight_scenes_without_a_terminal_and_leaves_nothing(tmp_path: Path) -> None:
     start = time.monotonic()
     ended = run_process("demo", cwd=tmp_path, TMPDIR=str(tmp_path))
     assert (ended.returncode, ended.stderr) == (0, "")
     assert time.monotonic() - start < 20
-    assert [f"{n}/7  " in ended.stdout for n in range(1, 8)] == [True] * 7
-    assert ended.stdout.count("\nok: ") == 7
+    assert [f"{n}/8  " in ended.stdout for n in range(1, 9)] == [True] * 8
+    assert ended.stdout.count("\nok: ") == 8
     assert "urn:entity:ada (read at 2, written at 3)" in ended.stdout
     assert "fact urn:entity:ada at version 3: its content does not match" in ended.stdout
     assert "\x1b" not in ended.stdout

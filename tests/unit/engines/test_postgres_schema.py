@@ -13,8 +13,10 @@ from rote.engines.postgres import schema as schemas
 from rote.engines.postgres.schema import MIGRATIONS
 from rote.engines.postgres.writes import Presumed
 from rote.engines.rows import MAIN, Batch, DerivedRow, EntityRow
+from rote.engines.sqlite import SqliteEngine
 from rote.errors import InvalidInput, NotFound, RoteError, Unavailable
 from rote.testing.engine_suite.ground import MAIN_BRANCH, ON_MAIN, commit, fact
+from rote.testing.engine_suite.packed import segment, vector
 from rote.testing.postgres import database_url, schema_of, server_url
 
 STARTERS = 8
@@ -133,6 +135,51 @@ def test_a_store_of_an_older_format_is_brought_up_to_date_and_works(
     PostgresEngine(url, schema=schema, create=False).close()
 
 
+def test_a_look_at_an_older_format_finds_nothing_new_until_it_is_brought_up_to_date(
+    schema: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = server_url()
+    with monkeypatch.context() as old:
+        old.setattr(schemas, "MIGRATIONS", MIGRATIONS[:5])
+        engine = PostgresEngine(url, schema=schema)
+    space = engine.create_space(did="d", name="x", seal=b"", main=MAIN_BRANCH).number
+    engine.close()
+    look = PostgresEngine(url, schema=schema, read_only="it is a test")
+
+    def found() -> list[int]:
+        reads = look.reader()
+        return [
+            len(reads.segments(space, "words/1")), len(reads.segment_bodies(space, "words/1", [1])),
+            len(reads.postings(space, "words/1", [1], ["a"])),
+            len(reads.postings_of(space, "words/1", 1, after="", limit=9)),
+            len(reads.vectors(space, "v", [b"h"])), len(reads.vector_names(space)),
+            len(reads.vector_rows(space, "v", after=b"", limit=9)),
+        ]  # fmt: skip
+
+    assert found() == [0] * 7
+    look.backup(tmp_path / "copy.db")
+    copy = SqliteEngine(tmp_path / "copy.db")
+    assert [row.name for row in copy.spaces()] == ["x"]
+    copy.close()
+    engine = PostgresEngine(url, schema=schema)
+    with engine.writer(space) as writes:
+        writes.put_segment(space, "words/1", segment(1), [("a", b"1")])
+        writes.put_vectors(space, "v", [vector(b"h")])
+    engine.close()
+    assert found() == [1] * 7
+    look.close()
+
+
+def test_tables_that_are_gone_are_told_by_a_store_that_is_written_to(
+    schema: str, server: psycopg.Connection
+) -> None:
+    engine = PostgresEngine(server_url(), schema=schema)
+    run(server, f"drop table {schema}.segments")
+    with pytest.raises(Unavailable, match="the tables are gone"):
+        engine.reader().segments(1, "words/1")
+    engine.close()
+
+
 def test_a_store_is_opened_by_its_url_and_its_keys_are_in_the_folder_that_was_named(
     schema: str, tmp_path: Path
 ) -> None:
@@ -168,6 +215,7 @@ def test_a_head_row_that_was_changed_is_found(
 # -- look-ups --------------------------------------------------------------------------------------
 
 ROWS = 3_000
+PACKED = ("segments", "postings", "vectors")
 
 
 @pytest.fixture
@@ -182,6 +230,9 @@ def filled(schema: str) -> Iterator[tuple[PostgresEngine, int]]:
         with engine.writer(space) as writes:
             writes.append(space, Batch([commit(row.version) for row in facts], facts, pointers))
             writes.derive(space, "words/1", rows=terms, ended=[], indexed=start + 499)
+            postings = [(f"{number:05}", bytes(100)) for number in range(500)]
+            writes.put_segment(space, "words/1", segment(start), postings)
+            writes.put_vectors(space, "v", [vector(f"{row.version:05}".encode()) for row in facts])
     yield engine, space
     engine.close()
 
@@ -192,7 +243,7 @@ def test_every_look_up_goes_by_an_index(
 ) -> None:
     engine, space = filled
     if has_statistics:
-        for table in ("facts", "commits", "entities", "tombstones", "sides", "derived"):
+        for table in ("facts", "commits", "entities", "tombstones", "sides", "derived", *PACKED):
             run(server, f"analyze {engine._schema}.{table}")
     asked: list[tuple[str, tuple[object, ...]]] = []
     reads = engine.reader()
@@ -224,6 +275,12 @@ def test_every_look_up_goes_by_an_index(
     reads.sides(space, "run", after=("run", ""), limit=9)
     reads.derived(space, "words/1", ON_MAIN, start="urn:7", end="urn:8", after=None, limit=9)
     reads.derived_of(space, "words/1", "urn:7")
+    reads.segment_bodies(space, "words/1", [1, 501])
+    reads.postings(space, "words/1", [1, 501], ["00007", "00009"])
+    reads.postings_of(space, "words/1", 501, after="00007", limit=9)
+    reads.vectors(space, "v", [b"00007", b"00009"])
+    reads.vector_names(space)
+    reads.vector_rows(space, "v", after=b"00007", limit=9)
     for text, values in asked:
         rows = ask(f"explain (analyze, timing off) {text}", values)
         plan = "\n".join(line for (line,) in rows)
@@ -231,6 +288,8 @@ def test_every_look_up_goes_by_an_index(
         assert "Seq Scan on commits" not in plan, plan
         assert "Seq Scan on entities" not in plan, plan
         assert "Seq Scan on derived" not in plan, plan
+        assert "Seq Scan on postings" not in plan, plan
+        assert "Seq Scan on vectors" not in plan, plan
         if "facts_by_log" in plan and "f.id = " in text:
             raise AssertionError(f"walks through a branch for one entity:\n{plan}")
 

@@ -15,9 +15,9 @@ import pytest
 
 import rote
 from rote.errors import InvalidInput, LimitExceeded, RoteError, Unavailable
-from rote.runs import recordings
+from rote.recordings import recordings
+from rote.recordings.recordings import Recording, Replay
 from rote.runs.events import RunEvents
-from rote.runs.recordings import Recording, Replay
 from rote.traces import output_shape_hash
 from rote.values import canonical, decode
 from tests.unit.runs.side_by_side import (

@@ -298,13 +298,12 @@ def test_a_full_disk_is_told_and_changes_nothing(
         before = path.read_bytes()
         with monkeypatch.context() as patch:
             patch.setattr(os, "pwrite", fails_halfway)
-            for call in (
-                lambda: host.cache.set("n", "a", 2),
-                lambda: host.cache.set("n", "b", 2),
-                lambda: host.cache.delete("n", "a"),
-            ):
+            calls: list[tuple[str, list[Any]]] = [
+                ("set", ["n", "a", 2]), ("set", ["n", "b", 2]), ("delete", ["n", "a"]),
+            ]  # fmt: skip
+            for verb, args in calls:
                 with pytest.raises(Unavailable) as refused:
-                    call()
+                    host.call("cache", verb, args)
                 assert refused.value.code == "disk_full"
         assert path.read_bytes() == before
         assert host.cache.get("n", "a")["value"] == 1

@@ -7,7 +7,12 @@ import pytest
 import rote
 from rote.errors import InvalidInput, LimitExceeded
 
-VALUES = {"a": {"b": [10, {"c": None}], "": 1, "0": "zero"}, "n": None, "s": "text", "list": []}
+VALUES: dict[str, Any] = {
+    "a": {"b": [10, {"c": None}], "": 1, "0": "zero"},
+    "n": None,
+    "s": "text",
+    "list": [],
+}
 
 
 @pytest.fixture

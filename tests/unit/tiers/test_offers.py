@@ -40,6 +40,23 @@ store compute-and-store
     patch     w  d  | id ops
     delete    w  d  | id
     transact  w  d  | operations
+fs compute-and-store
+    read    -  -  | path
+    write   w  d  | path content
+    append  w  -  | path content
+    list    -  -  |
+    exists  -  -  | path
+    delete  w  d  | path
+queue network-restricted
+    put     w  -  | queue payload
+    take    w  -  | queue
+    ack     w  d  | queue id lease
+    nack    w  -  | queue id lease
+    extend  w  -  | queue id lease
+    peek    -  -  | queue
+    depth   -  -  | queue
+    revive  w  -  | queue id
+    drop    w  d  | queue id
 """
 ORDER = ["minimal", "compute-and-store", "network-restricted", "operator-controlled"]
 
@@ -69,7 +86,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> rote.Store:
 
 def host_of(profile: str, store: rote.Store) -> rote.Host:
     """Return a host that has everything configured."""
-    return rote.Host(profile, store=store)
+    return rote.Host(profile, store=store, fs={"sandbox_root": ".", "allow_delete": True})
 
 
 @pytest.mark.parametrize("profile", ORDER)
@@ -149,3 +166,28 @@ def test_an_unknown_profile_is_refused(profile: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         rote.Host(profile)
     assert refused.value.code == "unknown_profile"
+
+
+def test_a_verb_is_switched_on_by_options_and_grants(tmp_path: Path) -> None:
+    root = {"sandbox_root": str(tmp_path)}
+    (tmp_path / "a.txt").write_text("a")
+    for allowed, granted, is_on in (
+        (False, None, False), (True, None, True), (True, False, False), (True, True, True),
+        (False, True, False),
+    ):  # fmt: skip
+        host = rote.Host(
+            "compute-and-store",
+            fs={**root, "allow_delete": allowed},
+            grant={"fs": {"allow_delete": granted}},
+        )
+        assert ("delete" in host.capabilities()["adapters"]["fs"]) is is_on
+        if is_on:
+            assert host.fs.delete("none.txt") == {"ok": True, "deleted": False}
+            continue
+        for args in (["a.txt"], []):  # before the arguments are looked at
+            with pytest.raises(Denied) as refused:
+                host.call("fs", "delete", args)
+            assert refused.value.code == "verb_denied"
+    with pytest.raises(Denied) as refused:  # nothing was switched off: there is nothing
+        rote.Host("compute-and-store").call("fs", "delete", ["a.txt"])
+    assert refused.value.code == "adapter_not_configured"

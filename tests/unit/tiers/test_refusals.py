@@ -1,6 +1,7 @@
 """Refusals of a host: each by itself, each pair that can meet, and what a host cannot be made of."""
 
 import multiprocessing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,11 @@ def test_arguments_are_copied_and_so_are_results() -> None:
     host.frame.set("a", given)
     host.cache.set("n", "k", given)
     given["list"].append(4)
-    for read in (lambda: host.frame.get("a"), lambda: host.cache.get("n", "k")["value"]):
+    reads: list[Callable[[], Any]] = [
+        lambda: host.frame.get("a"),
+        lambda: host.cache.get("n", "k")["value"],
+    ]
+    for read in reads:
         found = read()
         assert found == {"list": [1, [2, 3]]}
         found["list"].clear()
@@ -145,13 +150,14 @@ def test_a_value_may_be_as_deep_as_anywhere() -> None:
         assert host.store.get("urn:a:1") == deep == host.cache.get("n", "k")["value"]
         operation = {"op": "set", "id": "urn:a:2", "value": deep}
         assert host.store.transact([operation])["version"] == 2
-        for refused in (
-            lambda: host.frame.set("a", deep),
-            lambda: host.cache.set("n", "k", [deep]),
-            lambda: host.store.set("urn:a:3", [deep]),
-        ):
+        too_deep: list[tuple[str, list[Any]]] = [
+            ("frame", ["a", deep]),
+            ("cache", ["n", "k", [deep]]),
+            ("store", ["urn:a:3", [deep]]),
+        ]
+        for adapter, args in too_deep:
             with pytest.raises(InvalidInput):
-                refused()
+                host.call(adapter, "set", args)
 
 
 def test_positional_and_named_arguments_mix_in_methods() -> None:
@@ -162,7 +168,7 @@ def test_positional_and_named_arguments_mix_in_methods() -> None:
         host.cache.set("n", "k", 1, namespace="m")
     assert refused.value.code == "bad_arguments"
     with pytest.raises(AttributeError):
-        host.nothing  # noqa: B018
+        getattr(host, "nothing")  # noqa: B009
     assert not hasattr(host.cache, "__len__")
 
 
@@ -223,7 +229,8 @@ def test_a_closed_scope_or_host_answers_nothing() -> None:
     with host.scope() as flow, flow.scope() as inner:
         flow.close()
         for each in (flow, inner):
-            for call in (lambda each=each: each.frame.get(), each.capabilities, each.scope):
+            calls: list[Callable[[], Any]] = [each.frame.get, each.capabilities, each.scope]
+            for call in calls:
                 with pytest.raises(Unavailable):
                     call()
     host.cache.get("n", "k")
@@ -304,6 +311,9 @@ BAD: list[dict[str, Any]] = [
     {"cache": {"max_bytes": "1"}}, {"cache": {"path": ""}},
     {"memory": {"namespace": []}}, {"memory": {"namespaces": ["A B"]}}, {"memory": {"profile": "v9"}},
     {"memory": {"default_ttl_by_namespace": {"nowhere": 1}}}, {"memory": 1},
+    {"queue": {"max_tries": 0}}, {"queue": {"lease_seconds": 0}}, {"queue": {"lease_seconds": 86_401}},
+    {"queue": {"max_payload_bytes": -1}}, {"queue": {"retries": 1}}, {"queue": []},
+    {"fs": {}}, {"fs": {"sandbox_root": "/"}},
     {"redact": "password"}, {"redact": [1]}, {"clock": 1},
     {"space": "notes"}, {"store": "memory.db"},
 ]  # fmt: skip

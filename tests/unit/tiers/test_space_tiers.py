@@ -7,6 +7,7 @@ import pytest
 
 import rote
 from rote.errors import Denied, InvalidInput, NotFound, PayloadMismatch, RoteError
+from rote.testing.clocks import FixedClock
 
 TIMES = {"created_at", "updated_at"}
 
@@ -83,7 +84,7 @@ def test_memory_verbs_take_keywords(host: rote.Host) -> None:
         host.memory.put("ops", "k", "i", {"n": 2}, key="once")
     assert code_of(lambda: host.memory.put("ops", "k", "i", {}, if_version=9)) == "conflict"
     assert code_of(lambda: host.memory.update("ops", "k", "none", payload={})) == "not_found"
-    doubled = {"changes": {"payload": {}}, "payload": {}}
+    doubled: dict[str, Any] = {"changes": {"payload": {}}, "payload": {}}
     assert code_of(lambda: host.memory.update("ops", "k", "i", **doubled)) == "bad_arguments"
 
 
@@ -164,7 +165,7 @@ def test_a_grant_of_all_the_usual_namespaces_shows_nothing_of_others(space: rote
 
 
 def test_prune_covers_granted_namespaces_only() -> None:
-    clock = rote.testing.clocks.FixedClock()
+    clock = FixedClock()
     with rote.open(":memory:", clock=clock) as store:
         host = rote.Host(
             "compute-and-store",

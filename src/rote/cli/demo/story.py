@@ -1,4 +1,4 @@
-"""`rote demo`: seven scenes on a store in a temporary folder.
+"""`rote demo`: eight scenes on a store in a temporary folder.
 
 Nothing is staged: each scene works on a real store and checks the results. The story ends with an
 error at the first result that is not as told.
@@ -17,11 +17,18 @@ from rote.cli.demo.tampering import change_byte, places_of
 from rote.cli.output import compact, plural, short, stdout
 from rote.errors import Conflict, invariant
 from rote.opening import open as open_store
+from rote.records.memory import Memory
 from rote.space import Space
 
 ADA = "urn:entity:ada"
 ADA_FIRST = {"name": "Ada", "drink": "tea", "budget": 100}
 PATCH = [{"op": "replace", "path": "/drink", "value": "coffee"}]
+NOTES = {
+    "meeting": "The team meets on Tuesdays at ten.",
+    "allergy": "Ada is allergic to peanuts.",
+    "office": "The office moved to Leith in March.",
+}
+QUESTION = "When is the next meeting of the team?"
 # Enough that the writer is busy when it is killed, few enough for a slow disk.
 COMMITS_BEFORE_KILL = 200
 
@@ -88,6 +95,23 @@ def travel_in_time(stage: Stage, path: Path) -> None:
     stage.show_answer(f"then: {compact(then)}")
     stage.show_answer(f"now:  {compact(now)}")
     stage.conclude("what an agent knew at any moment can be asked again, for ever.")
+
+
+def ask_memory(stage: Stage, path: Path) -> None:
+    stage.open_scene("It asks its memory")
+    stage.show_code(
+        f'memory = rote.Memory(store.space("notes"))\nmemory.search("{QUESTION}")["items"]'
+    )
+    with open_store(path) as store:
+        memory = Memory(store.space("notes"))
+        for id, text in NOTES.items():
+            memory.put("long_term", "note", id, {"text": text})
+        found, again = memory.search(QUESTION), memory.search(QUESTION)
+    best = found["items"][0]
+    invariant(best["record_id"] == "meeting", "the search found another note")
+    invariant(found == again, "the same question had another answer")
+    stage.show_answer(f"{best['record_id']}, score {best['score']}: {best['excerpt']}")
+    stage.conclude("found by its words; no model was asked, and the answer is always the same.")
 
 
 def catch_conflict(stage: Stage, path: Path) -> None:
@@ -216,6 +240,7 @@ SCENES: tuple[Scene, ...] = (
     write_memory,
     patch_memory,
     travel_in_time,
+    ask_memory,
     catch_conflict,
     survive_kill,
     verify_chain,

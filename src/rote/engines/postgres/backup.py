@@ -20,9 +20,12 @@ _COLUMNS = {
     "derived_state": "space, name, indexed",
     "blobs": "space, upload, hash, size, at, seal",
     "chunks": "null, space, upload, until, data",
+    "segments": "null, space, name, segment, size, until, body",
+    "postings": "null, space, name, segment, term, terms, ends, body",
+    "vectors": "null, space, name, hash, body, seal",
 }
 # The columns of a row whose texts PostgreSQL keeps as bytes, since they may hold NUL.
-_BYTES = {"sides": (1, 2), "derived": (2,)}
+_BYTES = {"sides": (1, 2), "derived": (2,), "postings": (4,)}
 # The order of the rows of a table, so that equal stores give equal files.
 _ORDER = {
     "facts": "version, position",
@@ -32,6 +35,9 @@ _ORDER = {
     "derived_state": "name",
     "blobs": "upload",
     "chunks": "upload, until",
+    "segments": "name, segment",
+    "postings": "name, segment, term",
+    "vectors": "name, hash",
 }
 
 
@@ -43,8 +49,14 @@ def copy_store(session: Session, schema: str, part: Path) -> None:
             f"select number, did, name, seal from {schema}.spaces order by number"
         )
         file.insert("spaces", spaces)
+        # A store of an older format, which is only looked at, lacks some.
+        tables = {
+            table: columns
+            for table, columns in _COLUMNS.items()
+            if session.rows("select to_regclass($1)", (f"{schema}.{table}",)) != [(None,)]
+        }
         for number in (STORE, *(number for number, *_ in spaces)):
-            for table, columns in _COLUMNS.items():
+            for table, columns in tables.items():
                 order = _ORDER.get(table, "branch, name" if table == "branches" else "branch, id")
                 rows = session.stream(
                     f"select {columns} from {schema}.{table} where space = $1 order by {order}",

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from rote.engines.postgres.packed_reader import PackedReader
 from rote.engines.postgres.parameters import bigints, texts
 from rote.engines.protocol import no_space
 from rote.engines.rows import (
@@ -38,10 +39,8 @@ class Known(Struct, frozen=True, gc=False):
     changes: int
 
 
-class PostgresReader:
+class PostgresReader(PackedReader):
     """Reads through a function that runs statements: that of the pool, or of a block's session."""
-
-    is_audit = False
 
     def __init__(self, ask: Ask, schema: str, remember: Callable[[int, Known], None]) -> None:
         self._ask = ask

@@ -273,6 +273,47 @@ alter table {s}.chunks alter column data set statistics 0;
     """
 create index leases on {s}.sides (space) where kind = 'lease'::bytea;
 """,
+    # Segments of packed indexes and vectors. Their bodies are dense already, blocks of postings are
+    # read whole and stay in their rows, and nothing of what these tables hold is sampled.
+    """
+create table {s}.segments (
+  space bigint not null,
+  name text collate "C" not null,
+  segment bigint not null,
+  size bigint not null,
+  until bigint not null,
+  body bytea not null,
+  primary key (space, name, segment)
+);
+alter table {s}.segments alter column body set storage external,
+  alter column body set statistics 0;
+
+create table {s}.postings (
+  space bigint not null,
+  name text collate "C" not null,
+  segment bigint not null,
+  term bytea not null,
+  terms bytea not null,
+  ends bytea not null,
+  body bytea not null,
+  primary key (space, name, segment, term)
+) with (toast_tuple_target = 4080);
+alter table {s}.postings alter column body set storage external,
+  alter column term set statistics 0, alter column terms set statistics 0,
+  alter column ends set statistics 0, alter column body set statistics 0;
+
+create table {s}.vectors (
+  space bigint not null,
+  name text collate "C" not null,
+  hash bytea not null,
+  body bytea not null,
+  seal bytea not null,
+  primary key (space, name, hash)
+);
+alter table {s}.vectors alter column body set storage external,
+  alter column hash set statistics 0, alter column body set statistics 0,
+  alter column seal set statistics 0;
+""",
 )
 
 # The number of values that append_one takes.

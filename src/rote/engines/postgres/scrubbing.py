@@ -11,7 +11,7 @@ from rote.values.limits import (
 )
 
 # Tables whose rows hold content that may have been rewritten or dropped.
-_TABLES = ("facts", "commits", "sides", "derived")
+_TABLES = ("facts", "commits", "sides", "derived", "segments", "postings", "vectors")
 # Those with data of blobs, and those whose rows go only with a whole space.
 _PAYLOAD_TABLES = (
     "chunks", "blobs", "entities", "tombstones", "branches", "derived_state", "spaces",

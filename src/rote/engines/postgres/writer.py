@@ -6,7 +6,7 @@ optimistic    no transaction. Reads run as they come, writes are kept back; at t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +15,7 @@ from rote.engines.postgres.reader import Known, PostgresReader, known_of
 from rote.engines.postgres.writes import (
     SYNCHRONOUS,
     Derivation,
+    Packing,
     Presumed,
     Statement,
     Writes,
@@ -31,7 +32,9 @@ from rote.engines.rows import (
     FactRow,
     HeadRow,
     Line,
+    SegmentRow,
     SideRecord,
+    VectorRow,
 )
 from rote.engines.sqlite.schema import TABLES_OF_SPACES
 from rote.errors import RoteError, Unavailable
@@ -98,6 +101,21 @@ class PostgresWriter(PostgresReader, ABC):
 
     def drop_derived_of(self, space: int, id: str) -> None:
         self.write(Writes(underived={id}))
+
+    def put_segment(
+        self, space: int, index: str, row: SegmentRow, postings: Iterable[tuple[str, bytes]]
+    ) -> None:
+        self.write(Writes(segments={(index, row.number): Packing(row, list(postings))}))
+
+    def drop_segments(self, space: int, index: str, numbers: Sequence[int]) -> None:
+        self.write(Writes(segments={(index, number): None for number in numbers}))
+
+    def put_vectors(self, space: int, name: str, rows: Sequence[VectorRow]) -> None:
+        # Of several for one text the first counts.
+        self.write(Writes(vectors={(name, row.hash): row for row in reversed(rows)}))
+
+    def drop_vectors(self, space: int, name: str, hashes: Sequence[bytes]) -> None:
+        self.write(Writes(vectors={(name, hash): None for hash in hashes}))
 
     def rewrite_facts(self, space: int, facts: Sequence[FactRow]) -> None:
         self.write(Writes(rewritten=facts))

@@ -13,6 +13,8 @@ So it writes everything or, when the row is not as expected, nothing at all.
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct, field
@@ -21,6 +23,7 @@ from msgspec.structs import astuple
 from rote.engines.postgres.parameters import bigints, byteas, texts
 from rote.engines.postgres.reader import Known
 from rote.engines.postgres.schema import APPEND_ONE_TAKES
+from rote.engines.posting_blocks import blocks_of
 from rote.engines.rows import (
     Batch,
     BlobRow,
@@ -29,7 +32,9 @@ from rote.engines.rows import (
     EntityRow,
     FactPlace,
     FactRow,
+    SegmentRow,
     SideRecord,
+    VectorRow,
 )
 from rote.values.limits import BUSY_SECONDS_MAX
 
@@ -47,6 +52,9 @@ _BRANCH = ("bigint", "text", "bigint", "bigint", "bigint", "bigint", "bytea")
 _DERIVED = ("bytea", "text", "bigint", "bigint", "bigint")
 _BLOB = ("bytea", "bytea", "bigint", "bigint", "bytea")
 _CHUNK = ("bytea", "bigint", "bytea")
+_SEGMENT = ("text", "bigint", "bigint", "bigint", "bytea")
+_BLOCK = ("text", "bigint", "bytea", "bytea", "bytea", "bytea")
+_VECTOR = ("text", "bytea", "bytea", "bytea")
 _ARRAYS: dict[str, Callable[[Iterable[Any]], bytes]] = {
     "bigint": bigints,
     "bytea": byteas,
@@ -101,6 +109,13 @@ class Derivation(Struct, frozen=True):
     indexed: int
 
 
+class Packing(Struct, frozen=True):
+    """A segment with its postings."""
+
+    row: SegmentRow
+    postings: Sequence[tuple[str, bytes]]
+
+
 class Writes(Struct):
     """Writes to one space that can be made in any order."""
 
@@ -115,6 +130,9 @@ class Writes(Struct):
     blobs: dict[bytes, BlobRow | None] = field(default_factory=dict)  # by upload; None: dropped
     chunks: dict[bytes, Sequence[ChunkRow]] = field(default_factory=dict)
     dropped_chunks: dict[bytes, int] = field(default_factory=dict)  # up to that byte
+    # By index and number, and by name and hash; None: dropped.
+    segments: dict[tuple[str, int], Packing | None] = field(default_factory=dict)
+    vectors: dict[tuple[str, bytes], VectorRow | None] = field(default_factory=dict)
 
     def takes(self, other: "Writes") -> bool:
         """Whether `other` can be written in the same statement, because nothing is in both."""
@@ -127,6 +145,10 @@ class Writes(Struct):
             and not indexes & (other.derived.keys() | other.dropped)
             and not self.blobs.keys() & other.blobs.keys()
             and not chunks & (other.chunks.keys() | other.dropped_chunks.keys())
+            and not self.segments.keys() & other.segments.keys()
+            and not self.dropped & {index for index, _ in other.segments}
+            and not other.dropped & {index for index, _ in self.segments}
+            and not self.vectors.keys() & other.vectors.keys()
         )
 
     def take(self, other: "Writes") -> None:
@@ -137,6 +159,8 @@ class Writes(Struct):
         self.blobs.update(other.blobs)
         self.chunks.update(other.chunks)
         self.dropped_chunks.update(other.dropped_chunks)
+        self.segments.update(other.segments)
+        self.vectors.update(other.vectors)
 
     @property
     def _changes_history(self) -> bool:
@@ -152,6 +176,8 @@ class Writes(Struct):
             or self.blobs
             or self.chunks
             or self.dropped_chunks
+            or self.segments
+            or self.vectors
         )
 
 
@@ -240,6 +266,7 @@ class Statement:
             self._derive(index, derivation)
         self._change_history(writes)
         self._write_blobs(writes)
+        self._write_packed(writes)
         self.text = f"with {', '.join(self._parts)} select number from moved"
 
     def _move(
@@ -324,7 +351,7 @@ class Statement:
 
     def _drop_derived(self, index: str) -> None:
         name = self._bind(index)
-        for table in ("derived", "derived_state"):
+        for table in ("derived", "derived_state", "segments", "postings"):
             self._add(
                 f"delete from {self._schema}.{table} as old using moved"
                 f" where old.space = moved.number and old.name = {name}"
@@ -375,6 +402,28 @@ class Statement:
                 f" old.space = moved.number and old.upload = {self._bind(upload)}"
                 f" and old.until <= {self._bind(until)}"
             )
+
+    def _write_packed(self, writes: Writes) -> None:
+        added = [(index, new) for (index, _), new in writes.segments.items() if new is not None]
+        self._insert("segments", _SEGMENT, [(index, *astuple(new.row)) for index, new in added])
+        blocks = [
+            (index, new.row.number, term.encode(), *block)
+            for index, new in added
+            for term, *block in blocks_of(new.postings)
+        ]
+        self._insert("postings", _BLOCK, blocks)
+        gone = sorted(place for place, new in writes.segments.items() if new is None)
+        for index, places in groupby(gone, key=itemgetter(0)):
+            name, numbers = self._bind(index), self._bind(bigints([n for _, n in places]))
+            for table in ("segments", "postings"):
+                self._add(
+                    f"delete from {self._schema}.{table} as old using moved where old.space ="
+                    f" moved.number and old.name = {name} and old.segment = any({numbers})"
+                )
+        vectors = [(name, *astuple(new)) for (name, _), new in writes.vectors.items() if new]
+        self._insert("vectors", _VECTOR, vectors, replacing=" on conflict do nothing")
+        lost = [place for place, new in writes.vectors.items() if new is None]
+        self._delete("vectors", {"name": "text", "hash": "bytea"}, lost)
 
     # -- parts -------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ import apsw
 
 from rote.engines.sqlite.failures import DRIVER_ERRORS, translate
 from rote.engines.sqlite.location import make_private
-from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, TABLES
+from rote.engines.sqlite.schema import bring_up_to_date
 from rote.errors import InvalidInput, NotFound, system_failure
 
 # The names that `write_new_file` gives to temporary files.
@@ -94,9 +94,7 @@ class StoreFile:
         self._connection.pragma("journal_mode", "off")
         self._connection.pragma("synchronous", 0)
         self._connection.execute("begin")
-        self._connection.execute(TABLES)
-        self._connection.pragma("application_id", APPLICATION_ID)
-        self._connection.pragma("user_version", FORMAT)
+        bring_up_to_date(self._connection, done=0)
         return self
 
     def insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:

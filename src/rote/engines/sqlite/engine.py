@@ -21,12 +21,12 @@ from rote.engines.sqlite.backup import remove_abandoned
 from rote.engines.sqlite.checkpointer import Checkpointer
 from rote.engines.sqlite.connections import connect, is_memory, patiently, use_write_ahead_log
 from rote.engines.sqlite.failures import DRIVER_ERRORS, FATAL, translate
-from rote.engines.sqlite.identity import has_added_indexes, identity_of, is_store, no_database
+from rote.engines.sqlite.identity import format_of, identity_of, no_database
 from rote.engines.sqlite.location import memory_filename, prepare_file
 from rote.engines.sqlite.looking import making_way
 from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.reading import Own, SqliteReading
-from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, INDEXES, TABLES
+from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, bring_up_to_date
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import Busy, InvalidInput, RoteError
 from rote.values.limits import BUSY_SECONDS_MAX, SQLITE_CACHE_KIB, SQLITE_READER_CACHE_KIB
@@ -263,7 +263,7 @@ class SqliteEngine(SqliteReading):
         """Raise when the file is not a Rote store, before anything in it is changed."""
         connection = self._connect()
         try:
-            if not is_store(connection) and not (create or self._is_memory):
+            if not format_of(connection) and not (create or self._is_memory):
                 raise InvalidInput(f"{self.filename} is not a Rote store; name another file")
         finally:
             connection.close()
@@ -271,16 +271,11 @@ class SqliteEngine(SqliteReading):
     def _prepare_tables(self) -> None:
         connection = self._writer.connection
         if identity_of(connection) == (APPLICATION_ID, FORMAT):
-            if not has_added_indexes(connection):
-                with self._transaction:
-                    connection.execute(INDEXES)
             return
         with self._transaction:
-            if is_store(connection):
-                return  # another process was first
-            connection.execute(TABLES)
-            connection.pragma("application_id", APPLICATION_ID)
-            connection.pragma("user_version", FORMAT)
+            done = format_of(connection)  # another process may have been first
+            if done < FORMAT:
+                bring_up_to_date(connection, done=done)
 
 
 def _rewrite(connection: apsw.Connection) -> None:

@@ -8,20 +8,20 @@ import re
 
 import apsw
 
-from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, INDEXES, TABLES
+from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, FORMATS
 from rote.errors import Corrupt, InvalidInput, RoteError, Unavailable
 
 # The place of the application id in the header of a SQLite file.
 _MARK = slice(68, 72)
 _HEADER_BYTES = 100
 
-_made = re.compile(r"create (?:table|(?:unique )?index)(?: if not exists)? (\w+)")
-_ADDED_LATER = frozenset(_made.findall(INDEXES))
-_NAMES = frozenset(_made.findall(TABLES)) - _ADDED_LATER
+_IF_MISSING = "if not exists "
+_made = re.compile(rf"create (?:table|(?:unique )?index) (?:{_IF_MISSING})?(\w+)")
+_NAMES = [frozenset(_made.findall(statements)) for statements in FORMATS]
 
 
-def is_store(connection: apsw.Connection) -> bool:
-    """Whether the file is a store; False for an empty database, which may become one.
+def format_of(connection: apsw.Connection) -> int:
+    """Return the format of a store; 0 of an empty database, which may become one.
 
     Raise InvalidInput for another program's file, Unavailable for a newer format, Corrupt for a
     damaged store.
@@ -33,24 +33,21 @@ def is_store(connection: apsw.Connection) -> bool:
             "select name, rootpage, sql from sqlite_schema where sql is not null"
         ).fetchall()  # type: ignore[assignment]
     if identity == (0, 0) and not made:
-        return False
+        return 0
+    application, format = identity
     names = {name for name, _, _ in made}
-    if identity != (APPLICATION_ID, FORMAT):
+    if application != APPLICATION_ID or not 0 < format <= FORMAT:
         raise _refusal(connection.filename, identity, {sql for _, _, sql in made}, names)
+    missing = frozenset().union(*_NAMES[:format]) - names
+    too_new = frozenset().union(*_NAMES[format:]) & names - _OPTIONAL
     roots = {root for _, root, _ in made}
-    if not names >= _NAMES or len(roots) < len(made):
+    if missing or too_new or len(roots) < len(made):
         raise Corrupt(f"{connection.filename}: its tables are damaged; restore a backup")
-    return True
+    return format
 
 
 def identity_of(connection: apsw.Connection) -> tuple[int, int]:
     return connection.pragma("application_id"), connection.pragma("user_version")
-
-
-def has_added_indexes(connection: apsw.Connection) -> bool:
-    """Whether the file has the indexes that files of an earlier Rote lack."""
-    found = connection.execute("select name from sqlite_schema where type = 'index'").fetchall()
-    return {name for (name,) in found} >= _ADDED_LATER
 
 
 def no_database(filename: str, error: apsw.NotADBError, *, vfs: str | None) -> RoteError:
@@ -66,22 +63,38 @@ def _refusal(
     application, format = identity
     is_ours = application == APPLICATION_ID
     # A newer format has other tables, so a number that does not fit to the tables was damaged.
-    ours = _normal(TABLES.split(";"))
-    if ours - _normal(INDEXES.split(";")) <= _normal(statements) <= ours:
+    if _fit_a_format(statements):
         return Corrupt(f"{filename}: its header is damaged; restore a backup")
     if is_ours and format > FORMAT:
         return Unavailable(
             f"{filename} has format {format}, this Rote knows {FORMAT}; upgrade Rote"
         )
-    if is_ours or names >= _NAMES:
+    if is_ours or names >= _NAMES[0]:
         return Corrupt(f"{filename}: its header or its tables are damaged; restore a backup")
     return InvalidInput(f"{filename} is a database, but is not a Rote store; name another file")
 
 
+def _fit_a_format(statements: set[str]) -> bool:
+    """Whether the tables are those of some format and nothing else."""
+    ours: set[str] = set()
+    for made in FORMATS:
+        ours |= _normal(made.split(";"))
+        if ours <= _normal(statements) <= ours | _OPTIONAL_STATEMENTS:
+            return True
+    return False
+
+
 def _normal(statements: "set[str] | list[str]") -> set[str]:
     """Return statements as SQLite keeps them, whatever the case of their words."""
-    found = {" ".join(text.lower().replace("if not exists ", "").split()) for text in statements}
+    found = {" ".join(text.lower().replace(_IF_MISSING, "").split()) for text in statements}
     return found - {""}
+
+
+# Made by a format for files that lack it: others have had it before.
+_OPTIONAL_STATEMENTS = _normal(
+    [made for statements in FORMATS for made in statements.split(";") if _IF_MISSING in made]
+)
+_OPTIONAL = frozenset(_made.findall("\n".join(_OPTIONAL_STATEMENTS)))
 
 
 def _header(filename: str, vfs: str | None) -> bytes:

@@ -28,10 +28,11 @@ from rote.engines.protocol import ASKED_FOR, refused_write
 from rote.engines.rows import BranchRow
 from rote.engines.sqlite.connections import connect
 from rote.engines.sqlite.failures import DRIVER_ERRORS, translate
-from rote.engines.sqlite.identity import has_added_indexes, is_store, no_database
+from rote.engines.sqlite.identity import format_of, identity_of, no_database
 from rote.engines.sqlite.location import prepare_file
 from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.reading import SqliteReading
+from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT
 from rote.errors import Busy, Corrupt, InvalidInput, Unavailable
 from rote.values.limits import LOOKS_MAX, SQLITE_READER_CACHE_KIB, WAKE_SECONDS_MAX
 
@@ -88,7 +89,7 @@ class SqliteLook(SqliteReading):
     def _check_identity(self) -> None:
         reader = LookingReader(self.filename, lambda error: error, vfs=self._vfs)
         try:
-            if not is_store(reader.connection):
+            if not format_of(reader.connection):
                 raise InvalidInput(f"{self.filename} is not a Rote store; name another file")
         finally:
             reader.close()
@@ -166,8 +167,9 @@ class LookingReader(SqliteReader):
             connection = _connect(self._filename, "?immutable=1", vfs=self._vfs)
         else:
             connection = _connect(self._filename, vfs=_NO_LOCKS, unshared=True)
-        if not has_added_indexes(connection):
-            self._by_event = ""  # the file is of an earlier Rote
+        self._is_up_to_date = identity_of(connection) == (APPLICATION_ID, FORMAT)
+        if not self._is_up_to_date:
+            self._by_event = ""  # there may be no such index
         return connection
 
     def let_go(self, filename: str) -> None:

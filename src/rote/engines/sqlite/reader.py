@@ -1,7 +1,6 @@
 """Reads from SQLite. Every statement runs to its end, so that none keeps an old state pinned."""
 
 import threading
-from array import array
 from collections.abc import Callable, Sequence
 from heapq import merge
 from itertools import groupby, islice
@@ -26,6 +25,7 @@ from rote.engines.rows import (
 from rote.engines.sqlite.blob_reader import BlobReader
 from rote.engines.sqlite.failures import DRIVER_ERRORS
 from rote.engines.sqlite.log_mark import LogMark, log_mark
+from rote.engines.sqlite.packed_reader import PackedReader, numbers_of
 from rote.errors import Corrupt
 
 FACT = "f.branch, f.version, f.position, f.id, f.op, f.hash, f.parent, f.salt, f.body, f.value"
@@ -50,7 +50,7 @@ _NOT_DELETED_NEARER = (
 UNBOUNDED = b""
 
 
-class SqliteReader(BlobReader):
+class SqliteReader(BlobReader, PackedReader):
     """The reads of one connection, which belongs to one thread."""
 
     is_audit = False
@@ -347,7 +347,15 @@ class SqliteReader(BlobReader):
                 " union all"
                 " select id from (select id from tombstones as e indexed by tombstones_by_version"
                 f" {page} and version > ?5 and {_WRITTEN_BY_THEN} {order})",
-                (space, branch, start, bound, cap, limit, *([_numbers(nearer)] if nearer else ())),
+                (
+                    space,
+                    branch,
+                    start,
+                    bound,
+                    cap,
+                    limit,
+                    *([numbers_of(nearer)] if nearer else ()),
+                ),
             )
             parts.append(sorted((id for (id,) in rows), reverse=descending))
             if branch in deleting:
@@ -364,7 +372,7 @@ class SqliteReader(BlobReader):
         rows = self._all(
             "select value from carray(?2) where exists"
             " (select 1 from tombstones where space = ?1 and branch = value)",
-            (space, _numbers([branch for branch, _ in line])),
+            (space, numbers_of([branch for branch, _ in line])),
         )
         return {branch for (branch,) in rows}
 
@@ -549,10 +557,6 @@ class SqliteReader(BlobReader):
 def _entity_row(row: tuple[int, str, int, int, int]) -> EntityRow:
     branch, id, version, position, live = row
     return EntityRow(branch, id, version, position, bool(live))
-
-
-def _numbers(numbers: Sequence[int]) -> object:
-    return apsw.carray(array("q", numbers), flags=apsw.SQLITE_CARRAY_INT64)
 
 
 def _array(ids: Sequence[str]) -> object:

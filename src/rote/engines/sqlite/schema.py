@@ -1,33 +1,28 @@
-"""The tables of a store in SQLite. Frozen: a change brings a new FORMAT, an upgrade and a page.
-A new FORMAT changes some statement below: a number that does not fit its tables counts as damage.
+"""The tables of a store in SQLite. Frozen: a change is one more format at the end, with a page.
+A format makes some table or index: a number that does not fit the tables of a file counts as damage.
 
 Facts are appended in rowid order and never change; two narrow indexes lead to them (by entity, and
 by place in the log). Commits are clustered by (space, version), so the newest commit of a space is
 the end of its range and needs no row of its own. An entity has a thin row for each branch that
 wrote it. While it lives there, the row is in `entities` and points to a fact that gave it a value.
 After its deletion the row is in `tombstones`, so that scans pass no dead rows. The data of blobs is
-cut into chunks. Chunks have a rowid, because long rows make a tree without rowids slow. Spaces are
-numbered; ids are text, because a table of names would cost every new entity one more tree.
+cut into chunks. Chunks have a rowid, because long rows make a tree without rowids slow. So have
+segments, blocks of postings and vectors. Spaces are numbered; ids are text, because a table of
+names would cost every new entity one more tree.
 """
+
+import apsw
 
 # "Rote" in ASCII: tells Rote's files from others.
 APPLICATION_ID = 0x526F7465
-FORMAT = 1
-
-# For commits with an event and for leases, of which there are few. An index holds no content, so a
-# file of an earlier Rote gets it when it is opened.
-INDEXES = """
-create index if not exists commits_with_event on commits (space, version) where event is not null;
-create index if not exists leases on sides (space) where kind = 'lease';
-"""
 
 # The tables that hold the rows of spaces, each with its number in the column `space`.
 TABLES_OF_SPACES = (
     "branches", "commits", "facts", "entities", "tombstones", "sides", "derived", "derived_state",
-    "blobs", "chunks",
+    "blobs", "chunks", "segments", "postings", "vectors",
 )  # fmt: skip
 
-TABLES = f"""
+_FORMAT_1 = """
 create table spaces (
   number integer primary key,
   did text not null unique,
@@ -146,4 +141,56 @@ create table chunks (
   data blob not null
 ) strict;
 create unique index chunks_by_place on chunks (space, upload, until);
-{INDEXES}"""
+"""
+
+# The indexes are for commits with an event and for leases, of which there are few. Files of format 1
+# have them, too, unless an early Rote made them.
+_FORMAT_2 = """
+create index if not exists commits_with_event on commits (space, version) where event is not null;
+create index if not exists leases on sides (space) where kind = 'lease';
+
+create table segments (
+  number integer primary key,
+  space integer not null,
+  name text not null,
+  segment integer not null,
+  size integer not null,
+  until integer not null,
+  body blob not null
+) strict;
+create unique index segments_by_place on segments (space, name, segment);
+
+create table postings (
+  number integer primary key,
+  space integer not null,
+  name text not null,
+  segment integer not null,
+  term text not null,
+  terms blob not null,
+  ends blob not null,
+  body blob not null
+) strict;
+create unique index postings_by_term on postings (space, name, segment, term);
+
+create table vectors (
+  number integer primary key,
+  space integer not null,
+  name text not null,
+  hash blob not null,
+  body blob not null,
+  seal blob not null
+) strict;
+create unique index vectors_by_hash on vectors (space, name, hash);
+"""
+
+# The statements that bring a file to each format from the one before.
+FORMATS = (_FORMAT_1, _FORMAT_2)
+FORMAT = len(FORMATS)
+
+
+def bring_up_to_date(connection: apsw.Connection, *, done: int) -> None:
+    """Bring a file of a format, 0 for an empty one, to the newest; inside a transaction."""
+    for statements in FORMATS[done:]:
+        connection.execute(statements)
+    connection.pragma("application_id", APPLICATION_ID)
+    connection.pragma("user_version", FORMAT)

@@ -1,11 +1,12 @@
 """One write transaction on SQLite."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import apsw
 from msgspec.structs import astuple
 
+from rote.engines.posting_blocks import blocks_of
 from rote.engines.protocol import OutcomeUnknown
 from rote.engines.rows import (
     STORE,
@@ -18,7 +19,9 @@ from rote.engines.rows import (
     FactPlace,
     FactRow,
     HeadRow,
+    SegmentRow,
     SideRecord,
+    VectorRow,
 )
 from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.schema import TABLES_OF_SPACES
@@ -137,7 +140,7 @@ class SqliteWriter(SqliteReader):
         )
 
     def drop_derived(self, space: int, index: str) -> None:
-        for table in ("derived", "derived_state"):
+        for table in ("derived", "derived_state", "segments", "postings"):
             self._cursor.execute(
                 f"delete from {table} where space = ? and name = ?", (space, index)
             )
@@ -147,6 +150,34 @@ class SqliteWriter(SqliteReader):
             "delete from derived indexed by derived_by_entity where space = ?1 and id = ?2"
             " and name in (select name from derived_state where space = ?1)",
             (space, id),
+        )
+
+    def put_segment(
+        self, space: int, index: str, row: SegmentRow, postings: Iterable[tuple[str, bytes]]
+    ) -> None:
+        self._cursor.execute(
+            "insert into segments values (null, ?, ?, ?, ?, ?, ?)", (space, index, *astuple(row))
+        )
+        self._cursor.executemany(_postings_into(space, index, row.number), blocks_of(postings))
+
+    def drop_segments(self, space: int, index: str, numbers: Sequence[int]) -> None:
+        for table in ("segments", "postings"):
+            self._cursor.executemany(
+                f"delete from {table} where space = ? and name = ? and segment = ?",
+                [(space, index, number) for number in numbers],
+            )
+
+    def put_vectors(self, space: int, name: str, rows: Sequence[VectorRow]) -> None:
+        self._cursor.executemany(
+            "insert into vectors values (null, ?, ?, ?, ?, ?)"
+            " on conflict (space, name, hash) do nothing",
+            [(space, name, *astuple(row)) for row in rows],
+        )
+
+    def drop_vectors(self, space: int, name: str, hashes: Sequence[bytes]) -> None:
+        self._cursor.executemany(
+            "delete from vectors where space = ? and name = ? and hash = ?",
+            [(space, name, hash) for hash in hashes],
         )
 
     def rewrite_facts(self, space: int, facts: Sequence[FactRow]) -> None:
@@ -208,6 +239,12 @@ def _derived_into(space: int, index: str) -> str:
     """Return the statement that takes the fields of a DerivedRow, in order."""
     name = apsw.format_sql_value(index)
     return f"insert into derived values ({space:d}, {name}, ?, ?, ?, ?, ?)"
+
+
+def _postings_into(space: int, index: str, segment: int) -> str:
+    """Return the statement that takes blocks of postings."""
+    name = apsw.format_sql_value(index)
+    return f"insert into postings values (null, {space:d}, {name}, {segment:d}, ?, ?, ?, ?)"
 
 
 @lru_cache

@@ -1,4 +1,4 @@
-"""Seals: digests in rows that no hash of the chain covers (names, branches, side rows, blobs).
+"""Seals: digests in rows that no hash of the chain covers (names, branches, side rows, blobs, vectors).
 
 A seal is a digest over the row's fields. It shows damage. It does not stop someone who can rewrite
 both the row and the seal; checkpoints are for that. Frozen: the fields of each seal and their order.
@@ -6,7 +6,7 @@ both the row and the seal; checkpoints are for that. Frozen: the fields of each 
 
 from hashlib import sha256
 
-from rote.engines.rows import BlobRow, BranchRow, SideRecord
+from rote.engines.rows import BlobRow, BranchRow, SideRecord, VectorRow
 from rote.values import canonical
 
 SEAL_BYTES = 16
@@ -49,3 +49,9 @@ def blob_record(did: str, upload: bytes, hash: bytes | None, size: int, at: int)
     """Return the row of a blob's data, with its seal."""
     shown = None if hash is None else hash.hex()
     return BlobRow(upload, hash, size, at, seal_of("blob", did, upload.hex(), shown, size, at))
+
+
+def vector_record(did: str, name: str, hash: bytes, body: bytes) -> VectorRow:
+    """Return the row of a text's vector, with its seal; `name` tells the embedder."""
+    seal = seal_of("vector", did, name, hash.hex(), sha256(body).hexdigest())
+    return VectorRow(hash, body, seal)

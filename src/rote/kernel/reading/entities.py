@@ -56,10 +56,8 @@ def _remembered(reads: SpaceReader, branch: str, id: str, version: int) -> Entry
     asked for where that is cheap. Elsewhere it is a round trip, and the cache learns of the erasure
     with the next read of the present.
     """
-    entry = reads.space.remembered(branch, id, version)
-    if entry is None or reads.space.engine.is_remote:
-        return entry
-    reads.sync()
+    if not reads.space.engine.is_remote:
+        reads.sync()
     return reads.space.remembered(branch, id, version)
 
 

@@ -10,6 +10,7 @@ from rote.engines.rows import MAIN, ChunkRow, DerivedRow
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.testing.engine_suite.ground import EngineGround, blob, commit, fact, side
+from rote.testing.engine_suite.packed import segment, vector
 
 
 class KeepingTests(EngineGround):
@@ -51,6 +52,10 @@ class KeepingTests(EngineGround):
             writes.put_blob(self.space, blob(b"one", hash=b"h", size=4))
             writes.put_blob(self.space, blob(b"two"))
             writes.put_chunks(self.space, b"one", [ChunkRow(2, b"ab"), ChunkRow(4, b"cd")])
+            writes.put_segment(
+                self.space, "words/1", segment(7, until=3), [("a", b"1"), ("a\0é", b"2")]
+            )
+            writes.put_vectors(self.space, "v", [vector(b"\0" * 32), vector(b"\xff" * 32)])
         path = self.place / "copy.db"
         self.engine.backup(path)
         copy = SqliteEngine(path)
@@ -121,6 +126,10 @@ def _contents(engine: Engine, space: int) -> list[object]:
         reads.sides(space, None, after=("", ""), limit=99),
         reads.indexed(space, "words/1"),
         [reads.derived_of(space, "words/1", id) for id in ids],
+        reads.segments(space, "words/1"),
+        reads.segment_bodies(space, "words/1", [7]),
+        reads.postings_of(space, "words/1", 7, after="", limit=99),
+        reads.vector_rows(space, "v", after=b"", limit=99),
         reads.blobs(space, after=b"", limit=99),
         reads.uploads(space, after=b"", limit=99),
         reads.chunks(space, b"one", after=0, limit=99),

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from rote.contract.operations import DELETE, PATCH, SET
 from rote.engines.rows import MAIN, Batch, DerivedRow, EntityRow, FactPlace, HeadRow
 from rote.testing.engine_suite.ground import EngineGround, commit, fact
+from rote.testing.engine_suite.packed import segment
 
 
 class RewritingTests(EngineGround):
@@ -151,7 +152,12 @@ class RewritingTests(EngineGround):
         self.write(*rows)
         with self.engine.writer(self.space) as writes:
             writes.drop_facts(self.space, [(row.id, 1, row.index, MAIN) for row in rows[:40]])
+            for number in (1, 2):
+                postings = [("a", b"%d" % number)]
+                writes.put_segment(self.space, "words/1", segment(number), postings)
+            writes.drop_segments(self.space, "words/1", [1])
         assert all(type(place) is str for place in self.engine.scrub().remaining)
         assert self.engine.reader().facts(self.space, after=0, until=9) == rows[40:]
+        assert self.engine.reader().postings(self.space, "words/1", [2], ["a"]) == [(2, "a", b"2")]
         self.write(fact("urn:new", 2))
         assert self.engine.damage() == []

@@ -8,6 +8,7 @@ from rote.contract.operations import DELETE
 from rote.engines.rows import ERASED_SPACE, MAIN, STORE, ChunkRow, DerivedRow, SpaceRow
 from rote.errors import NotFound
 from rote.testing.engine_suite.ground import MAIN_BRANCH, ON_MAIN, EngineGround, blob, fact, side
+from rote.testing.engine_suite.packed import segment, vector
 
 THREADS = 8
 
@@ -98,6 +99,9 @@ class SpaceRowTests(EngineGround):
         self.write(fact("urn:gone", 2, op=DELETE))
         self.put_sides(side("run", "r"))
         self.derive(DerivedRow("term", "urn:a", MAIN, 1, None))
+        with self.engine.writer(self.space) as writes:
+            writes.put_segment(self.space, "words/1", segment(1), [("a", b"1")])
+            writes.put_vectors(self.space, "v", [vector(b"h")])
         reads = self.engine.reader()
         assert reads.head(other) is None
         assert reads.commits(other, after=0, limit=9) == []
@@ -115,6 +119,13 @@ class SpaceRowTests(EngineGround):
         assert reads.indexed(other, "words/1") == 0
         assert reads.derived_of(other, "words/1", "urn:a") == []
         assert reads.derived_count(other, "words/1", until=1_000_000) == 0
+        assert reads.segments(other, "words/1") == []
+        assert reads.segment_bodies(other, "words/1", [1]) == {}
+        assert reads.postings(other, "words/1", [1], ["a"]) == []
+        assert reads.postings_of(other, "words/1", 1, after="", limit=9) == []
+        assert reads.vector_names(other) == []
+        assert reads.vectors(other, "v", [b"h"]) == {}
+        assert reads.vector_rows(other, "v", after=b"", limit=9) == []
 
     def test_a_dropped_space_is_gone_and_another_is_as_it_was(self) -> None:
         other = self.make_space("other")
@@ -125,6 +136,8 @@ class SpaceRowTests(EngineGround):
                 writes.put_side(space, side("run", "r"))
                 row = DerivedRow("term", "urn:a", MAIN, 1, None)
                 writes.derive(space, "words/1", rows=[row], ended=[], indexed=1)
+                writes.put_segment(space, "words/1", segment(1), [("a", b"1")])
+                writes.put_vectors(space, "v", [vector(b"h")])
                 writes.put_blob(space, blob(b"token", size=1))
                 writes.put_chunks(space, b"token", [ChunkRow(1, b"x")])
         left = [side(ERASED_SPACE, "did:key:notes", fence=self.space), side("scrub", "n")]
@@ -142,6 +155,9 @@ class SpaceRowTests(EngineGround):
             assert len(reads.sides(space, None, after=("", ""), limit=9)) == count
             assert len(reads.derived_of(space, "words/1", "urn:a")) == count
             assert len(reads.indexes(space)) == count
+            assert len(reads.segments(space, "words/1")) == count
+            assert len(reads.postings(space, "words/1", [1], ["a"])) == count
+            assert len(reads.vector_names(space)) == count
             assert len(reads.uploads(space, after=b"", limit=9)) == count
             assert len(reads.chunks(space, b"token", after=0, limit=9)) == count
 

@@ -13,6 +13,7 @@ from rote.testing.engine_suite.hoping import HopingTests
 from rote.testing.engine_suite.keeping import KeepingTests
 from rote.testing.engine_suite.lines import LineTests
 from rote.testing.engine_suite.log import LogTests
+from rote.testing.engine_suite.packed import PackedRowTests
 from rote.testing.engine_suite.ranges import RangeTests
 from rote.testing.engine_suite.rewriting import RewritingTests
 from rote.testing.engine_suite.sharing import SharingTests
@@ -30,6 +31,7 @@ class EngineSuite(
     EntityTests,
     SideTests,
     DerivedRowTests,
+    PackedRowTests,
     BlobRowTests,
     WritingTests,
     RewritingTests,

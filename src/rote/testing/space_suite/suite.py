@@ -33,6 +33,7 @@ from rote.testing.space_suite.merges import MergeTests
 from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
 from rote.testing.space_suite.queries import QueryTests
+from rote.testing.space_suite.queues import QueueTests, SharedQueueTests
 from rote.testing.space_suite.reads import ReadTests
 from rote.testing.space_suite.record_contents import RecordContentTests
 from rote.testing.space_suite.record_erasures import RecordErasureTests
@@ -119,6 +120,7 @@ class SpaceSuite(
     RetrievalTests,
     SearchTests,
     RehearsalTests,
+    QueueTests,
     RunTests,
     RunConflictTests,
     RunReadTests,
@@ -138,6 +140,7 @@ class SharedSpaceSuite(
     SharedSpaceErasureTests,
     SharedConformanceTests,
     SharedRecordTests,
+    SharedQueueTests,
     SharedRetrievalTests,
     SharedWatchTests,
     SharedLookTests,
