@@ -473,6 +473,23 @@ FS_ENTRIES_MAX = 100_000
 FS_LOCK_SECONDS_MAX = 5
 FS_LOCK_LOOK_SECONDS = 0.001
 
+# -- SQLite files in a sandbox --------------------------------------------------------------------
+# Bounds of one statement, by default: its text, its result, its time and the memory of its worker.
+SQL_BYTES_MAX = 100_000
+SQL_ROWS_MAX = 1_000
+SQL_RESULT_BYTES_MAX = 1 * MIB
+SQL_SECONDS_MAX = 5
+SQL_MEMORY_BYTES_MAX = 256 * MIB
+# The least memory in which SQLite can open a file.
+SQL_MEMORY_BYTES_MIN = 4 * MIB
+# How long a worker may take to end a statement that is late before it is killed, to start, and to
+# end when its host is closed.
+SQL_KILL_SECONDS = 0.5
+SQL_START_SECONDS_MAX = 30
+SQL_CLOSE_SECONDS_MAX = 1
+# A reply is the result, or an error whose words come from the statement.
+SQL_REPLY_BYTES_MORE = 64 * KIB
+
 # -- copies ---------------------------------------------------------------------------------------
 # Commits or rows read at once while a page is filled or looked up. Their sizes are known only after
 # the read, and those that do not fit were read for nothing.
