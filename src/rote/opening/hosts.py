@@ -9,13 +9,15 @@ from rote.opening.opening import check_sources
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.records.memory import Memory
 from rote.space import Space, Store
-from rote.space.sources import ids_of, now_of
+from rote.space.home import Home
+from rote.space.sources import home_of, now_of
 from rote.tiers import host as tiers
 from rote.tiers.adapters import Adapter
 from rote.tiers.cache import open_cache
 from rote.tiers.fs.adapter import open_fs
 from rote.tiers.memory import MemoryTier, memory_settings
 from rote.tiers.queue import QueueTier, queue_settings
+from rote.tiers.sqlite.adapter import open_sqlite
 from rote.tiers.store import StoreTier
 from rote.values import Json, micros_of
 
@@ -34,6 +36,7 @@ class Host(tiers.Host):
         space: str | Space | None = None,
         cache: _Options | None = None,
         memory: _Options | None = None,
+        sqlite: _Options | None = None,
         fs: _Options | None = None,
         queue: _Options | None = None,
         grant: Mapping[str, Json] | None = None,
@@ -47,6 +50,8 @@ class Host(tiers.Host):
         store, space  the space of memory and store: a name or did in a store, or a Space by itself
         cache         path, max_entries, max_bytes
         memory        settings as rote.Memory takes them
+        sqlite        path, allow_tables, create, allow_write, max_rows, max_result_bytes, max_sql_bytes,
+                      timeout_seconds, max_memory_bytes
         fs            sandbox_root, allow_extensions, max_read_bytes, max_write_bytes, allow_delete
         queue         max_tries, lease_seconds, max_payload_bytes
         grant         narrows what the profile allows
@@ -59,7 +64,8 @@ class Host(tiers.Host):
         try:
             settings = memory_settings({} if memory is None else memory)
             queues = queue_settings({} if queue is None else queue)
-            ids = (None if place is None else ids_of(place)) or SystemIds()
+            home = Home() if place is None else home_of(place)
+            ids = home.ids or SystemIds()
             if place is not None:
                 view = place
                 adapters["memory"] = MemoryTier(lambda **taken: Memory(view, **taken), settings)
@@ -67,6 +73,9 @@ class Host(tiers.Host):
                 adapters["queue"] = QueueTier(view, queues, ids=ids, tokens=SystemTokens())
             now = _now(clock, place)
             adapters["cache"] = open_cache({} if cache is None else cache, now=now)
+            if sqlite is not None:
+                file = None if home.file is None else str(home.file)
+                adapters["sqlite"] = open_sqlite(sqlite, store_path=file)
             if fs is not None:
                 adapters["fs"] = open_fs(fs)
             tiers.start_host(
