@@ -8,7 +8,7 @@ from rote.contract import IdSource
 
 
 class Home(Struct, frozen=True):
-    """What is known where the store was opened."""
+    """Facts about a store that are known where it was opened."""
 
     ids: IdSource | None = None  # its randomness; None where it has none that can be asked
     file: Path | None = None  # of a store that is one file
