@@ -5,6 +5,7 @@ from typing import Any
 
 from rote.contract import Clock
 from rote.errors import InvalidInput
+from rote.opening.engines import locate
 from rote.opening.opening import check_sources
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.records.memory import Memory
@@ -16,6 +17,7 @@ from rote.tiers.cache import open_cache
 from rote.tiers.fs.adapter import open_fs
 from rote.tiers.memory import MemoryTier, memory_settings
 from rote.tiers.queue import QueueTier, queue_settings
+from rote.tiers.sqlite.adapter import open_sqlite
 from rote.tiers.store import StoreTier
 from rote.values import Json, micros_of
 
@@ -34,6 +36,7 @@ class Host(tiers.Host):
         space: str | Space | None = None,
         cache: _Options | None = None,
         memory: _Options | None = None,
+        sqlite: _Options | None = None,
         fs: _Options | None = None,
         queue: _Options | None = None,
         grant: Mapping[str, Json] | None = None,
@@ -47,6 +50,8 @@ class Host(tiers.Host):
         store, space  the space of memory and store: a name or did in a store, or a Space by itself
         cache         path, max_entries, max_bytes
         memory        settings as rote.Memory takes them
+        sqlite        path, allow_tables, create, allow_write, max_rows, max_result_bytes, max_sql_bytes,
+                      timeout_seconds, max_memory_bytes
         fs            sandbox_root, allow_extensions, max_read_bytes, max_write_bytes, allow_delete
         queue         max_tries, lease_seconds, max_payload_bytes
         grant         narrows what the profile allows
@@ -67,6 +72,9 @@ class Host(tiers.Host):
                 adapters["queue"] = QueueTier(view, queues, ids=ids, tokens=SystemTokens())
             now = _now(clock, place)
             adapters["cache"] = open_cache({} if cache is None else cache, now=now)
+            if sqlite is not None:
+                own = None if store is None else locate(store.url).path
+                adapters["sqlite"] = open_sqlite(sqlite, store_path=own)
             if fs is not None:
                 adapters["fs"] = open_fs(fs)
             tiers.start_host(

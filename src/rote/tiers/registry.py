@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from rote.tiers import cache, frame, memory, queue, store
 from rote.tiers.fs import adapter as fs
 from rote.tiers.profiles import ADAPTERS
+from rote.tiers.sqlite import adapter as sqlite
 from rote.tiers.verbs import Verb
 from rote.values import Json
 
@@ -14,6 +15,7 @@ VERBS: Mapping[str, Mapping[str, Verb]] = {
     "cache": cache.VERBS,
     "memory": memory.VERBS,
     "store": store.VERBS,
+    "sqlite": sqlite.VERBS,
     "fs": fs.VERBS,
     "queue": queue.VERBS,
 }

@@ -13,6 +13,8 @@ import apsw
 from rote.tiers.sqlite.judge import READING, WRITING, Judge, Refused, Step
 from rote.tiers.sqlite.words import first_word, is_blank
 
+# The application id in the header of a store's file.
+STORE_ID = 0x526F7465
 # How often a statement is begun again when others have changed the schema in between.
 _ATTEMPTS_MAX = 3
 # Steps of the engine between two looks at the time; some ten microseconds.
@@ -45,6 +47,11 @@ def open_file(path: str, *, max_sql_bytes: int) -> apsw.Connection:
     """Open a file for the statements of callers."""
     # Read and write, so that what a killed writer has left can be rolled back.
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    if connection.pragma("application_id") == STORE_ID:
+        connection.close()
+        raise Refused(
+            "sql_denied", "the file is a store of Rote; its tables are not for statements"
+        )
     harden(connection)
     connection.limit(apsw.SQLITE_LIMIT_SQL_LENGTH, max(max_sql_bytes + 1, _OWN_SQL_BYTES_MAX))
     return connection

@@ -14,11 +14,13 @@ from typing import Any
 import apsw
 import pytest
 
-from rote.errors import Busy, Corrupt, InvalidInput, LimitExceeded, NotFound, Unavailable
+import rote
+from rote.engines.sqlite.schema import APPLICATION_ID
+from rote.errors import Busy, Corrupt, Denied, InvalidInput, LimitExceeded, NotFound, Unavailable
 from rote.tiers.sqlite import process
 from rote.tiers.sqlite.adapter import Tables, open_sqlite
 from rote.tiers.sqlite.judge import Judge, Refused
-from rote.tiers.sqlite.statements import Statements, open_file
+from rote.tiers.sqlite.statements import STORE_ID, Statements, open_file
 from tests.lanes import SLOW
 from tests.unit.tiers.calling import call, code, refusal
 from tests.unit.tiers.sqlite.refused import BOMBS
@@ -174,11 +176,16 @@ def test_a_worker_that_is_stopped_is_killed_in_time(path: Path) -> None:
 def test_an_interrupted_call_leaves_no_answer_for_the_next_one(path: Path) -> None:
     box = opened(path, timeout_seconds=30)
     number(box)
-    timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        call(box, "query", ENDLESS)
-    timer.join()
+    # As Ctrl-C does it, also where that signal is ignored.
+    handler = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            call(box, "query", ENDLESS)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, handler)
     assert number(box) == 2
     box.close()
 
@@ -374,7 +381,50 @@ def test_the_stores_own_file_is_refused_by_any_name(path: Path, tmp_path: Path) 
     (tmp_path / "hard.db").hardlink_to(path)
     for name in ("m.db", "link.db", "hard.db"):
         with pytest.raises(InvalidInput):
-            open_sqlite({"path": str(tmp_path / name), "allow_tables": ["*"]}, store_path=str(path))
+            open_sqlite({"path": str(tmp_path / name), "allow_tables": ["*"]}, store_path=path)
+
+
+def test_no_stores_file_is_for_statements(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with rote.open(path) as store:
+        store.space("agent").set("urn:x", "secret")
+        with pytest.raises(InvalidInput):
+            rote.Host(
+                "compute-and-store", store=store, sqlite={"path": str(path), "allow_tables": ["*"]}
+            )
+        # A host that does not know the file of its space, and one of another store.
+        with (
+            rote.Host(
+                "compute-and-store",
+                space=store.space("agent"),
+                sqlite={"path": str(path), "allow_tables": ["*"]},
+            ) as host,
+            pytest.raises(Denied) as caught,
+        ):
+            host.sqlite.query("SELECT count(*) AS n FROM facts")
+        assert caught.value.code == "sql_denied"
+        assert store.space("agent").get("urn:x") == "secret"
+    assert STORE_ID == APPLICATION_ID
+
+
+def test_a_host_has_it_by_its_options(path: Path) -> None:
+    options = {"path": str(path), "allow_tables": ["t", "secret"], "allow_write": True}
+    with rote.Host("compute-and-store", sqlite=options) as host:
+        assert host.call("sqlite", "Query", ["SELECT s FROM secret"])["rows"] == [{"s": "hidden"}]
+        assert host.sqlite.execute("INSERT INTO t(x) VALUES (:x)", {"x": 3})["rows_affected"] == 1
+        with host.scope(grant={"sqlite": {"allow_tables": ["T"], "allow_write": False}}) as flow:
+            assert len(flow.sqlite.query("SELECT x FROM t")["rows"]) == 3
+            for verb, sql, code in (
+                ("query", "SELECT s FROM secret", "sql_denied"),
+                ("execute", "DELETE FROM t", "verb_denied"),
+            ):
+                with pytest.raises(Denied) as caught:
+                    flow.call("sqlite", verb, [sql])
+                assert caught.value.code == code
+    with rote.Host("compute-and-store", sqlite={**options, "allow_write": False}) as host:
+        with pytest.raises(Denied) as caught:
+            host.sqlite.execute("DELETE FROM t")
+        assert caught.value.code == "verb_denied"
 
 
 def test_a_database_is_made_when_asked_for(tmp_path: Path) -> None:
