@@ -139,9 +139,13 @@ class Tables:
             "max_result_bytes": self._bounds["max_result_bytes"],
         }
         reply = self._ask(request)
+        try:
+            told = decode(reply[1:], size_bytes_max=len(reply))
+        except RoteError as error:
+            raise Unavailable("the process for SQLite sent no JSON") from error
         if reply[:1] == b"=":
-            return decode(reply[1:], size_bytes_max=len(reply))
-        raise self._told(decode(reply[1:], size_bytes_max=len(reply)))
+            return told
+        raise self._told(told)
 
     def close(self) -> None:
         with self._turn:

@@ -262,6 +262,49 @@ def test_a_database_that_others_hold_is_busy(mode: str, path: Path) -> None:
     box.close()
 
 
+def test_a_database_that_others_hold_from_the_beginning_is_busy(path: Path) -> None:
+    other = apsw.Connection(str(path))
+    other.execute("begin exclusive")
+    box = opened(path, timeout_seconds=0.1)
+    assert isinstance(refusal(box, "query", "SELECT * FROM t"), Busy)
+    other.execute("rollback")
+    assert number(box) == 2
+    other.close()
+    box.close()
+
+
+FALSE_WORKER = """
+import os
+def read(size):
+    data = b""
+    while len(data) < size:
+        data += os.read(0, size - len(data)) or os._exit(0)
+    return data
+def frame(): return read(int.from_bytes(read(4), "big"))
+def write(data): os.write(0, len(data).to_bytes(4, "big") + data)
+frame(); write(b"+"); frame()
+"""
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "write(b'=not json')", "write(b'!')", "os.write(0, b'\\xff' * 9); frame()", "os._exit(3)",
+        "write(b'c'); os._exit(0)", "write(b'c'); frame()",
+    ],
+)  # fmt: skip
+def test_a_worker_that_answers_nonsense_is_unavailable(
+    ending: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = opened(path, timeout_seconds=0.1)
+    monkeypatch.setattr(process, "_PROGRAM", FALSE_WORKER + ending)
+    error = refusal(box, "execute", "DELETE FROM t")
+    assert type(error) is Unavailable
+    # A write that may have been committed says that nobody knows.
+    assert error.details.get("outcome") == ("unknown" if "b'c'" in ending else None)
+    box.close()
+
+
 def test_what_others_write_and_define_is_seen_and_judged_anew(box: Tables, path: Path) -> None:
     other = apsw.Connection(str(path))
     assert number(box) == 2
@@ -285,7 +328,7 @@ def test_a_schema_that_changes_between_judging_and_the_first_step_is_judged_agai
 ) -> None:
     other = apsw.Connection(str(path))
     other.execute("create view v as select x from t")
-    statements = Statements(open_file(str(path), max_sql_bytes=1_000))
+    statements = Statements(open_file({"path": str(path), "max_sql_bytes": 1_000}, seconds=5))
     decide = Judge.decide
 
     def decide_too_early(self: Judge, *args: Any) -> None:
