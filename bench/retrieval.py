@@ -6,51 +6,46 @@ The raw side is one millisecond, so a ratio is a number of milliseconds.
 from collections.abc import Callable, Sequence
 from functools import partial
 from io import BytesIO
-from itertools import accumulate
-from random import Random
 from time import process_time
 from typing import Any
 
 import rote
 from bench.harness import Benchmark, Effort, Measure, Result, compare_times, timed
+from bench.memories import Memories
 from rote import Memory, Store
 from rote.bridges import import_records
 from rote.values import canonical, format_time
 
 RECORDS, RECORDS_QUICK = 100_000, 500
+WORDS = 55
 BATCH = 20_000
-MINUTE, EPOCH = 60_000_000, 1_767_225_600_000_000  # microseconds; 2026 begins
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-WORDS, WORDS_IN_TEXT = 20_000, 62
-TAGGED = 100
 MILLISECOND = Measure(1, 0.001)
 
-Questions = Callable[[Store, int], Measure]
+Questions = Callable[[Store, Memories, int], Measure]
 
 
 def retrieval(effort: Effort, *, questions: Questions) -> Result:
     """Measure questions to a space after all caches were filled."""
-    words = Words()
+    memories = Memories(words=WORDS)
     with rote.open(effort.folder / "rote.db", durability="os") as store:
-        _fill(effort, store, words)
+        _fill(effort, store, memories)
         for _ in range(20):  # the first one reads everything, the others build the vocabulary
-            _ask(store, words.question(3))
-        turn = partial(questions, store, effort.count(20, 2))
+            _ask(store, memories.question())
+        turn = partial(questions, store, memories, effort.count(20, 2))
         return compare_times(effort, lambda: MILLISECOND, turn)
 
 
-def unchanged(store: Store, count: int) -> Measure:
+def unchanged(store: Store, memories: Memories, count: int) -> Measure:
     """Measure one question after the other."""
-    words = Words()
-    return _measured([words.question(3) for _ in range(count)], store)
+    return _measured([memories.question() for _ in range(count)], store)
 
 
-def changed(store: Store, count: int) -> Measure:
+def changed(store: Store, memories: Memories, count: int) -> Measure:
     """Measure a question after each of some commits, without the cost of the commits."""
-    words, memory, seconds = Words(), Memory(store.space("bench")), 0.0
-    for number in range(count):
-        memory.put("ops", "note", f"{number % RECORDS_QUICK:08d}", {"text": words.text(number)})
-        seconds += _measured([words.question(3)], store).seconds
+    memory, seconds = Memory(store.space("bench")), 0.0
+    for new in memories.memories(count):
+        memory.put("ops", "note", new.id, {"text": new.text}, metadata={"tags": list(new.tags)})
+        seconds += _measured([memories.question()], store).seconds
     return Measure(count, seconds)
 
 
@@ -78,27 +73,7 @@ def _ask(store: Store, query: str) -> None:
     assert package["selection"]["selected"]
 
 
-class Words:
-    """A language in which few words are frequent and most are rare."""
-
-    def __init__(self) -> None:
-        self._random = Random(1)
-        lengths = [self._random.randint(2, 11) for _ in range(WORDS)]
-        self._words = ["".join(self._random.choices(LETTERS, k=length)) for length in lengths]
-        self._weights = list(accumulate(1 / (rank + 3) for rank in range(WORDS)))
-
-    def text(self, number: int) -> str:
-        """Return about 440 bytes of text; no other text has its last word."""
-        words = self._random.choices(self._words, cum_weights=self._weights, k=WORDS_IN_TEXT)
-        return " ".join([*words, f"n{number}"])
-
-    def question(self, terms: int) -> str:
-        """Return words that are long enough for a query."""
-        rare = [word for word in self._words[WORDS // 20 :] if len(word) > 4]
-        return " ".join(self._random.sample(rare, terms))
-
-
-def _fill(effort: Effort, store: Store, words: Words) -> None:
+def _fill(effort: Effort, store: Store, memories: Memories) -> None:
     count = effort.count(RECORDS, RECORDS_QUICK)
     memory = Memory(store.space("bench"))
     for start in range(0, count, BATCH):
@@ -108,15 +83,15 @@ def _fill(effort: Effort, store: Store, words: Words) -> None:
                 {
                     "namespace": "ops",
                     "record_kind": "note",
-                    "record_id": f"{number:08d}",
-                    "created_at": format_time(EPOCH),
-                    "updated_at": format_time(EPOCH + number * MINUTE),
+                    "record_id": new.id,
+                    "created_at": format_time(new.at),
+                    "updated_at": format_time(new.at),
                     "ttl_seconds": None,
-                    "payload": {"text": words.text(number)},
-                    "metadata": {"tags": [f"tag-{number // TAGGED}", "all"]},
+                    "payload": {"text": new.text},
+                    "metadata": {"tags": list(new.tags)},
                 }
             )
-            for number in range(start, min(start + BATCH, count))
+            for new in memories.memories(min(BATCH, count - start))
         ]
         import_records(memory, BytesIO(b"\n".join(lines)))
 

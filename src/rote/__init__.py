@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rote.opening.hosts import Host
     from rote.recordings.calls import Effects
     from rote.records.memory import Memory
-    from rote.retrieval import package_text, receipt, retrieve
+    from rote.retrieval import Embedder, package_text, receipt, retrieve
     from rote.runs.ledger import RunRecord
     from rote.runs.run import Run
     from rote.space import Space, Store, Transaction
@@ -48,6 +48,7 @@ __all__ = [
     "Compaction",
     "CopyReport",
     "Effects",
+    "Embedder",
     "Erasure",
     "Fact",
     "Failure",
@@ -95,6 +96,7 @@ _PLACES = {
     "CopyReport": "rote.contract",
     "DELETE": "rote.contract",
     "Effects": "rote.recordings.calls",
+    "Embedder": "rote.retrieval",
     "Erasure": "rote.contract",
     "Fact": "rote.contract",
     "Failure": "rote.traces",

@@ -42,6 +42,13 @@ def test_a_shuffled_vector_search_has_one_answer() -> None:
     assert "old" not in ids
 
 
+def test_an_embedder_of_word_pieces_finds_what_words_alone_do_not() -> None:
+    embedded, by_words, by_both = printed_by("hashing_embedder.py")
+    assert embedded == "{'texts': 3, 'embedded': 3}"
+    assert by_words == "lexical-1: []"
+    assert by_both.startswith("hybrid-1: ['long_term/note/keys'")
+
+
 def test_a_replayed_run_is_equivalent_and_one_with_another_answer_is_not(tmp_path: Path) -> None:
     lines = printed_by("replayed_run.py", str(tmp_path))
     assert lines[:5] == [

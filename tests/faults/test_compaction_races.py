@@ -17,7 +17,7 @@ from rote.contract.commands import CopyOut, Find, MakeCommit, Read
 from rote.engines import Engine, Scrubbed
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import Compacted, Conflict, RoteError
-from rote.kernel.reading import indexes
+from rote.kernel.reading import index_rows
 from rote.opening.keys import FolderKeys
 from rote.records.memory import Memory
 from rote.space import Space, Store
@@ -239,7 +239,7 @@ def test_a_read_of_now_is_of_before_or_after(name: str, rig: Rig) -> None:
 def test_what_the_rows_of_an_index_find_is_right_too(
     rig: Rig, pending_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexes, "INDEX_PENDING_MAX", pending_max)
+    monkeypatch.setattr(index_rows, "INDEX_PENDING_MAX", pending_max)
     test_a_read_of_the_past_is_right_or_compacted("find", rig)
     test_a_read_of_now_is_of_before_or_after("find", rig)
 
@@ -355,7 +355,7 @@ def test_an_index_that_others_have_dropped_is_built_from_what_is_left(
         )
         return {(hit.term, hit.id) for hit in found}
 
-    monkeypatch.setattr(indexes, "INDEX_PENDING_MAX", pending_max)
+    monkeypatch.setattr(index_rows, "INDEX_PENDING_MAX", pending_max)
     rig.space()
     if asked == "behind":
         assert find(rig.reader)

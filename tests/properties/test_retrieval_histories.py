@@ -1,8 +1,7 @@
 """The corpora kept of a space never answer otherwise than the space itself.
 
-Here the limits are small, so that corpora follow in many small steps: blocks of a few rows, and
-little drift before everything is read anew. The suites do the same with both engines and the real
-limits.
+Here the limits may be small, with little drift before everything is read anew. The suites do the
+same with both engines and the real limits.
 """
 
 from collections.abc import Callable
@@ -12,7 +11,7 @@ import pytest
 
 from rote.engines.sqlite import SqliteEngine
 from rote.opening.keys import MemoryKeys
-from rote.retrieval import order, states
+from rote.retrieval import states
 from rote.space import Space
 from rote.testing import StoreSettings, open_on
 from rote.testing.clocks import FixedClock
@@ -31,10 +30,9 @@ def play(folder: Path, seed: int) -> None:
         RetrievalHistory(store, clock, folder, seed).run(STEPS)
 
 
-@pytest.fixture(params=[(1_024, 1_000), (2, 1_000), (2, 6)], ids=["large", "blocks", "drift"])
+@pytest.fixture(params=[1_000, 6], ids=["large", "drift"])
 def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(order, "_BLOCK_ROWS", request.param[0])
-    monkeypatch.setattr(states, "RETRIEVAL_DRIFT_MIN", request.param[1])
+    monkeypatch.setattr(states, "RETRIEVAL_DRIFT_MIN", request.param)
 
 
 @pytest.mark.usefixtures("_sizes")

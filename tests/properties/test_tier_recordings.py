@@ -3,14 +3,16 @@
 import hashlib
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import orjson
 
 import rote
 from tests.lanes import SLOW, examples
-from tests.properties.tier_workflows import PROFILE, REDACTED, Workflow, secret_of
+from tests.properties.tier_workflows import PROFILE, REDACTED, Workflow, has_tables, secret_of
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = examples(40, 500)
@@ -47,11 +49,19 @@ def record(seed: int, folder: Path) -> list[Any]:
         host = rote.Host(
             PROFILE,
             store=store,
+            sqlite=tables(folder, seed) if has_tables(seed) else None,
             fs={"sandbox_root": str(sandbox), "allow_delete": True},
             redact=REDACTED,
         )
-        with host.record(folder / "recordings" / f"{seed}.jsonl"):
+        with host, host.record(folder / "recordings" / f"{seed}.jsonl"):
             return Workflow(seed).run(host)
+
+
+def tables(folder: Path, seed: int) -> dict[str, Any]:
+    path = folder / f"{seed}.db"
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("create table users (n, password); create table hidden (n)")
+    return {"path": str(path), "allow_tables": ["users"], "allow_write": True}
 
 
 def salt_in(data: bytes) -> bytes:
@@ -63,7 +73,7 @@ def same(live: Any, replayed: Any, salt: bytes) -> bool:
     """Return whether a replayed outcome is the live one, with marks in the places of redacted values."""
     if isinstance(replayed, dict) and set(replayed) == {"$redacted"}:
         digest = hashlib.sha256(salt + rote.canonical(live)).hexdigest()
-        return live == replayed or replayed["$redacted"] == f"{salt.hex()}:{digest}"
+        return bool(live == replayed) or replayed["$redacted"] == f"{salt.hex()}:{digest}"
     if isinstance(live, dict) and isinstance(replayed, dict) and live.keys() == replayed.keys():
         return all(same(live[name], replayed[name], salt) for name in live)
     if isinstance(live, list) and isinstance(replayed, list) and len(live) == len(replayed):

@@ -8,7 +8,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, UnsetType, structs
 
 import rote
 from rote import errors
@@ -82,7 +82,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     plain: dict[Any, st.SearchStrategy[Any]] = {
         str: TEXTS, int: INTEGERS, bool: st.booleans(), bytes: st.binary(max_size=9),
         float: st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: number != 0),
-        type(None): st.none(), Any: STORED,
+        type(None): st.none(), UnsetType: st.just(UNSET), Any: STORED,
     }  # fmt: skip
     return plain[kind]
 

@@ -22,6 +22,11 @@ def secret_of(seed: int) -> str:
     return f"s3cret-{seed:08x}"
 
 
+def has_tables(seed: int) -> bool:
+    """Return whether a workflow uses tables: a process is started for those."""
+    return seed % 10 == 0
+
+
 class Workflow:
     """Calls drawn one after the other, some of them from earlier results."""
 
@@ -32,6 +37,8 @@ class Workflow:
             "fs": {"allow_delete": seed % 2 == 0},
         }
         self._secret = secret_of(seed)
+        self._has_tables = has_tables(seed)
+        self._taken = ["none", "none"]  # the message that was taken last, and its lease
         self._results: list[Any] = []
 
     def run(self, host: rote.Host) -> list[Any]:
@@ -42,6 +49,8 @@ class Workflow:
                 call = self._call()
                 try:
                     result = flow.call(*call)
+                    if call[:2] == ("queue", "take") and result["message"] is not None:
+                        self._taken = [result["message"]["id"], result["message"]["lease"]]
                     # What is redacted is passed on under its name alone.
                     self._results.append(None if call[:2] == ("frame", "get") else result)
                     outcomes.append({"result": result})
@@ -90,9 +99,23 @@ class Workflow:
             ("fs", "list", [pick(["", "f", "none"])]),
             ("fs", "exists", [path]),
             ("fs", "delete", [path]),
-            ("sqlite", "query", ["SELECT 1"]),
+            ("queue", "put", ["q", self._object(), pick([None, None, "key"])]),
+            ("queue", "take", ["q"]),
+            ("queue", "ack", ["q", *self._taken]),
+            ("queue", "nack", ["q", *self._taken]),
+            ("queue", "peek", ["q", 3]),
+            ("queue", "depth", ["q"]),
             ("cache", "never", []),
         ]  # fmt: skip
+        if self._has_tables:
+            calls += [
+                ("sqlite", "query", ["SELECT * FROM users"]),
+                ("sqlite", "query", ["SELECT password, password FROM users"]),
+                ("sqlite", "query", ["SELECT * FROM hidden"]),
+                ("sqlite", "execute", ["INSERT INTO users VALUES (:n, :password)",
+                                       {"n": 1, "password": self._secret}]),
+                ("sqlite", "execute", ["nonsense", {"password": self._secret}]),
+            ]  # fmt: skip
         return pick(calls)
 
     def _value(self) -> Any:

@@ -6,7 +6,7 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from rote.bridges.folders import shown_name
 from rote.errors import InvalidInput
 from rote.recordings.recordings import error_name
+from rote.retrieval import Embedder
 from rote.values.limits import ERROR_MESSAGE_CHARACTERS_MAX
 from rote.values.names import told
 
@@ -79,6 +80,58 @@ def load_function(named: str, here: str) -> Callable[[Any], object]:
 
     here  the working folder, of which the error names a line
     """
+    found = _load(named, here)
+    _check_takes_a_run(named, found)
+    function: Callable[[Any], object] = found
+    return function
+
+
+def load_embedder(named: str, here: str) -> Embedder:
+    """Import an embedder, or a class or function that returns one; its errors become InvalidInput."""
+    found = _load(named, here)
+    if isinstance(found, type) or not hasattr(found, "embed"):
+        with _telling(named, here):
+            found = found()
+    return NamedEmbedder(found, named, here)
+
+
+class NamedEmbedder:
+    """An embedder whose errors say where they came up."""
+
+    def __init__(self, embedder: Any, named: str, here: str) -> None:
+        self._embedder = embedder
+        self._named = named
+        self._here = here
+        for member in ("name", "version", "dimension"):
+            setattr(self, member, getattr(embedder, member, None))
+        if callable(getattr(embedder, "embed_query", None)):
+            self.embed_query = lambda text: self._said(embedder.embed_query, text)
+
+    name: str
+    version: str
+    dimension: int
+
+    def embed(self, texts: Sequence[str], /) -> Any:
+        return self._said(self._embedder.embed, texts)
+
+    def _said(self, ask: Callable[[Any], Any], texts: Any) -> Any:
+        with _telling(self._named, self._here):
+            return ask(texts)
+
+
+@contextmanager
+def _telling(named: str, here: str) -> Iterator[None]:
+    """Raise InvalidInput for an error of the user's code."""
+    try:
+        yield
+    except Exception as error:
+        place = place_of(error, here)
+        words = described(error) if place is None else f"{described(error)} ({place})"
+        raise InvalidInput(f"{named} failed: {words}", code="invalid_embedding") from error
+
+
+def _load(named: str, here: str) -> Any:
+    """Import what a name leads to; InvalidInput says why that is not possible."""
     module, attributes = split_name(named)
     try:
         found: Any = importlib.import_module(module)
@@ -98,9 +151,7 @@ def load_function(named: str, here: str) -> Callable[[Any], object]:
     if inner is _ABSENT:
         public = sorted(name for name in dir(found) if not name.startswith("_"))
         raise InvalidInput(f"{named}: there is no {attribute}; {told(public)}")
-    _check_takes_a_run(named, found)
-    function: Callable[[Any], object] = found
-    return function
+    return found
 
 
 def _check_takes_a_run(named: str, found: Any) -> None:

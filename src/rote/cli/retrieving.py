@@ -1,18 +1,20 @@
 """The command that answers a question from memory: retrieve."""
 
 import os
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from rote.cli.functions import importing_here, load_embedder
 from rote.cli.input import decode_argument
 from rote.cli.options import StoreOptions, spread_options
 from rote.cli.output import digits, plural, print_line, print_rows, print_text, say, short
 from rote.errors import InvalidInput, NotFound
-from rote.questions import POLICIES, SPACE_SCHEME, parse_request
-from rote.retrieval import Reasons, package_text
+from rote.questions import HYBRID, POLICIES, SPACE_SCHEME, parse_request
+from rote.retrieval import Embedder, Reasons, package_text
 from rote.retrieval import explain as explain_package
 from rote.retrieval.package import INVALID_RECORD_SCHEMA, Package
 
@@ -39,6 +41,14 @@ PolicyOption = Annotated[
     str | None,
     typer.Option("--policy", metavar="|".join(POLICIES), help="In place of the request's own."),
 ]
+EmbedderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--embedder",
+        metavar="MODULE:NAME",
+        help="For hybrid-1: an embedder, or a class or function that makes one.",
+    ),
+]
 TextOption = Annotated[
     bool, typer.Option("--text", help="Print the excerpts alone, as text for a prompt.")
 ]
@@ -52,6 +62,7 @@ def retrieve_package(
     request: RequestArgument,
     *,
     policy: PolicyOption = None,
+    embedder: EmbedderOption = None,
     root: RootOption = Path(),
     explain: ExplainOption = False,
     text: TextOption = False,
@@ -74,11 +85,20 @@ def retrieve_package(
     names_a_space = _names_a_space(parsed)
     if names_a_space:
         # Faults of the request are told before faults of the store.
-        parse_request(parsed, has_store=True, policies=POLICIES)
-    with options.opened_store() if names_a_space else nullcontext() as store:
+        possible = [each for each in POLICIES if each != HYBRID or embedder is not None]
+        parse_request(parsed, has_store=True, policies=possible)
+    with (
+        _loaded(embedder) as loaded,
+        options.opened_store() if names_a_space else nullcontext() as store,
+    ):
         try:
             package, reasons = explain_package(
-                parsed, root=root, store=store, cache=folder, dropped="full" if explain else None
+                parsed,
+                root=root,
+                store=store,
+                cache=folder,
+                dropped="full" if explain else None,
+                embedder=loaded,
             )
         except NotFound as error:
             raise _with_root(error, root) from None
@@ -87,6 +107,16 @@ def retrieve_package(
     else:
         options.print_answer(package, lambda: _show(package, reasons, explain=explain))
     _say_what_is_no_memory(package)
+
+
+@contextmanager
+def _loaded(named: str | None) -> Iterator[Embedder | None]:
+    """Import an embedder, and send to stderr what it prints until the question is answered."""
+    if named is None:
+        yield None
+        return
+    with importing_here() as here:
+        yield load_embedder(named, here)
 
 
 def _show(package: Package, reasons: list[Reasons], *, explain: bool) -> None:

@@ -20,10 +20,11 @@ from rote.contract.declarations import (
     Matcher,
     Questions,
     SideRule,
+    TextRule,
 )
 from rote.contract.erasures import Erasure, Remains, SpaceErasure
 from rote.contract.facts import Commit, Fact, Glance, State
-from rote.contract.index import Hit, Index
+from rote.contract.index import Found, FoundSegment, Hit, Index, Packed, PackedIndex
 from rote.contract.local import Local
 from rote.contract.paging import all_sides, all_spaces, all_written, paged
 from rote.contract.port import Caller, Port, PortLayer, Task, Tell, Watching
@@ -67,6 +68,8 @@ __all__ = [
     "Fact",
     "FactPage",
     "Fault",
+    "Found",
+    "FoundSegment",
     "FoundationCursor",
     "FoundationPage",
     "GcReport",
@@ -82,6 +85,8 @@ __all__ = [
     "Matcher",
     "MergeConflict",
     "MergeResult",
+    "Packed",
+    "PackedIndex",
     "Port",
     "PortLayer",
     "Questions",
@@ -99,6 +104,7 @@ __all__ = [
     "State",
     "Task",
     "Tell",
+    "TextRule",
     "Times",
     "TokenSource",
     "VerifyReport",

@@ -16,7 +16,7 @@ from rote.contract.compactions import Compaction
 from rote.contract.copies import CopyPage, FoundationCursor, FoundationPage, SidePage
 from rote.contract.erasures import Erasure, SpaceErasure
 from rote.contract.facts import Commit, Glance, State
-from rote.contract.index import Hit
+from rote.contract.index import Found, Hit
 from rote.contract.reports import VerifyReport
 from rote.contract.requests import (
     AnswerRead,
@@ -203,6 +203,20 @@ class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):
     is_own_only: bool = False  # leave out what is stored
 
 
+class Postings(Command[Found | None], frozen=True, gc=False):
+    """Ask a declared packed index for its segments, and for the postings of terms in them.
+
+    None where the index cannot be used: the store is read only and the index is not there or too far
+    behind. Then only a scan tells.
+    """
+
+    index: str
+    terms: tuple[str, ...]
+    known: tuple[int, ...] = ()  # numbers of segments whose bodies the caller has
+    view: View = HEAD
+    within: str = ""  # the caller looks only at entities whose ids start with it
+
+
 class Query(Command[dict[str, Json]], frozen=True, gc=False):
     """Select entities and those that links lead to, all from one state."""
 
@@ -227,6 +241,13 @@ class Watch(Command[dict[str, Json]], frozen=True, gc=False):
     query: Mapping[str, Any]
     view: View = HEAD
     since: int | None = None
+
+
+class AwaitCommit(Command[int], frozen=True, gc=False):
+    """Wait until the space has a version above `after`, at most so many seconds; answer the newest."""
+
+    after: int
+    seconds: float
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -355,19 +376,6 @@ class DropSide(Command[None], frozen=True, gc=False):
     fence: int
 
 
-# -- waiting ---------------------------------------------------------------------------------------
-
-
-class AwaitCommit(Command[int], frozen=True, gc=False):
-    """Wait until the space has a version above `after`, at most so many seconds; answer the newest.
-
-    Whoever waits looks at the head together with the watches of its process.
-    """
-
-    after: int
-    seconds: float
-
-
 # -- blobs -----------------------------------------------------------------------------------------
 
 
@@ -433,6 +441,41 @@ class AdoptBlob(Command[bool | None], frozen=True, gc=False):
 
     hash: str
     upload: str | None = None
+
+
+# -- vectors ---------------------------------------------------------------------------------------
+# Vectors lie beside the log, by the embedder and the SHA-256 of a text (contract/vectors.py). Hashes
+# and rows are bytes, one after the other.
+
+
+class GetVectors(Command[bytes], frozen=True, gc=False):
+    """Ask for the vectors of texts; the answer has the rows of those that are stored."""
+
+    name: str
+    data: bytes  # hashes
+
+
+class PutVectors(Command[None], frozen=True, gc=False):
+    """Store the vectors of texts that have none.
+
+    Nothing is written when something was erased, or compacted away, above a version: the texts may be
+    gone.
+    """
+
+    name: str
+    data: bytes  # rows
+    unerased_since: int  # a version from before the texts were read
+
+
+class ListVectorNames(Command[tuple[str, ...]], frozen=True, gc=False):
+    """List the names under which there are vectors."""
+
+
+class VectorsOut(Command[bytes], frozen=True, gc=False):
+    """Ask for the next rows above a hash, in the order of hashes; none at the end."""
+
+    name: str
+    data: bytes = b""  # the hash
 
 
 # -- trust and keeping -----------------------------------------------------------------------------

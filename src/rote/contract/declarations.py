@@ -1,6 +1,6 @@
 """Declarations: rules that the layers above give the kernel once, when a store is wired."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -71,6 +71,14 @@ class ContentRule(Protocol):
         bases of the merge conflict. No argument is changed.
         """
         ...
+
+
+class TextRule(Protocol):
+    """Find the texts in values that an embedder may have made vectors of."""
+
+    prefix: str  # of the ids whose values have such texts
+
+    def texts(self, id: str, value: Json, /) -> Iterable[str]: ...
 
 
 class SideRule(Protocol):

@@ -8,7 +8,9 @@ The bytes are JSON objects with the members under their own names; defaults are 
     facts of a commit
                   leave out `at`, `author` and `meta`, which their commit says
     resolutions   {"value": …} or {"delete": true}
-    bytes         of a piece of a blob are never in the JSON: they are the body of the message
+    bytes         of a piece of a blob are never in the JSON: they are the body of the message;
+                  all others are a text in base64
+    UNSET         the member is left out
 
 The encoder refuses what JSON cannot carry, by the checks that the kernel would make. The decoder of
 a command refuses unknown members; the handler checks what they hold. Answers may get new members, so
@@ -16,13 +18,14 @@ their decoder leaves unknown ones out.
 """
 
 import types
+from binascii import a2b_base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Raw, Struct, structs
+from msgspec import UNSET, Raw, Struct, structs
 
 from rote.contract.branches import Resolution
 from rote.contract.commands import Command, CopyIn, MakeCommit, Rehearse
@@ -239,7 +242,8 @@ _SCALARS = {
     bool: _exactly(bool),
 }
 _NOTHING = Coder(lambda value: None, lambda plain: None)
-_BYTES = Coder(lambda value: value, lambda plain: plain)  # the body of a message
+_BODY = Coder(lambda value: value, lambda plain: plain)  # the body of a message
+_BYTES = Coder(lambda value: value, lambda plain: a2b_base64(plain, strict_mode=True))
 _ANYTHING = Coder(_checked, lambda plain: plain)
 _OPERATIONS = Coder(_operations, lambda plain: plain)
 
@@ -334,12 +338,11 @@ def _resolution(plain: Any) -> Any:
 
 def _struct_coder(kind: type[Struct]) -> Coder:
     hints = get_type_hints(kind)
+    own = {"operations": _OPERATIONS}
+    if issubclass(kind, Command):
+        own["data"] = _BODY
     members = [
-        (
-            name,
-            _STORED.get((kind, name), name),
-            _OPERATIONS if name == "operations" else _coder(hints[name]),
-        )
+        (name, _STORED.get((kind, name), name), own.get(name) or _coder(hints[name]))
         for name in kind.__struct_fields__
     ]
     stored = {name for name, _, _ in members if (kind, name) in _STORED}
@@ -355,7 +358,7 @@ def _struct_coder(kind: type[Struct]) -> Coder:
                 made[wire_name] = None if part is None else Raw(part)
             elif name in flat:
                 made |= coder.plain(part)
-            else:
+            elif part is not UNSET:
                 made[wire_name] = coder.plain(part)
         return made
 

@@ -17,11 +17,13 @@ from rote.contract import (
     Index,
     KeyRing,
     Matcher,
+    PackedIndex,
     Questions,
     SideRule,
     SpaceInfo,
     Task,
     Tell,
+    TextRule,
     TokenSource,
     Watching,
 )
@@ -85,12 +87,13 @@ TABLE = Table([
     Row(c.GetHistory, "history", f"{_READING}.history:history", "read", "ids", "always", None, _id),
     Row(c.GetLog, "log", f"{_READING}.history:log", "read", "none", "always", "commits"),
     Row(c.Find, "find", f"{_READING}.indexes:find", "read", "none", "always", "hits"),
+    Row(c.Postings, "postings", f"{_READING}.packed_indexes:postings", "read", "none", "always",
+        "found"),
     Row(c.Query, "query", f"{_READING}.queries:query", "read", "walk", "always"),
     Row(c.Values, "values", f"{_READING}.queries:values", "read", "walk", "always"),
-    Row(c.Watch, "watch", "rote.kernel.watching.watches:watch", "read", "walk", "always"),
-
     Row(c.AwaitCommit, "await", "rote.kernel.watching.awaiting:await_commit", "read", "free",
         "always"),
+    Row(c.Watch, "watch", "rote.kernel.watching.watches:watch", "read", "walk", "always"),
 
     Row(c.Rehearse, "rehearse", f"{_COMMITTING}.rehearsals:rehearse", "read", "ids", "always",
         "rehearsals", _written),
@@ -122,6 +125,12 @@ TABLE = Table([
     Row(c.AdoptBlob, "adopt_blob", f"{_BLOBS}:adopt_blob", "operator", "none", "always",
         "adopted"),
 
+    Row(c.GetVectors, "vectors", f"{_READING}.vectors:get_vectors", "read", "none", "always"),
+    Row(c.PutVectors, "put_vectors", f"{_KEEPING}.vectors:put_vectors", "write", "none", "always"),
+    Row(c.ListVectorNames, "vector_names", f"{_READING}.vectors:list_names", "owner", "none",
+        "always", "names"),
+    Row(c.VectorsOut, "vectors_out", f"{_READING}.vectors:vectors_out", "owner", "none", "always"),
+
     Row(c.Verify, "verify", "rote.kernel.proving.verification:verify", "read", "none", "always"),
     Row(c.MakeCheckpoint, "checkpoint", f"{_KEEPING}.checkpoints:make_checkpoint", "read", "none",
         "always"),
@@ -132,7 +141,7 @@ TABLE = Table([
     Row(c.Compact, "compact", f"{_KEEPING}.compactions:compact", "owner", "none", "key",
         by_caller=True),
     Row(c.CollectGarbage, "gc", f"{_KEEPING}.gc:collect", "owner", "none", "always"),
-    Row(c.Reindex, "reindex", f"{_READING}.indexes:reindex", "owner", "none", "always"),
+    Row(c.Reindex, "reindex", f"{_READING}.index_upkeep:reindex", "owner", "none", "always"),
 
     Row(c.CopyOut, "copy_out", f"{_COPIES}:copy_out", "owner", "none", "always"),
     Row(c.CopyIn, "copy_in", f"{_COPIES}:copy_in", "operator", "none", "always"),
@@ -160,10 +169,11 @@ class Kernel:
         questions: Questions,
         caller: Caller = _NOBODY,
         seed: bytes | None = None,
-        indexes: Sequence[Index] = (),
+        indexes: Sequence[Index | PackedIndex] = (),
         side_rules: Sequence[SideRule] = (),
         matchers: Sequence[Matcher] = (),
         content_rules: Sequence[ContentRule] = (),
+        texts: TextRule | None = None,
         presumes: bool = False,
     ) -> None:
         """Wire the parts together.
@@ -173,6 +183,7 @@ class Kernel:
         side_rules  decide what erasures and compactions do about side rows of the layers above
         matchers    read the conditions by which layers above select entities to erase
         content_rules  decide what entities with a prefix may hold
+        texts       finds the texts in values that may have vectors
         presumes    lets the kernel assume that an entity is new when it is not cached, which saves a
                     look. Not where `ids` and `clock` have to be repeatable: after a wrong guess the
                     kernel asks them once more
@@ -184,11 +195,13 @@ class Kernel:
             tokens=tokens,
             keys=keys,
             questions=questions,
-            indexes={index.name: index for index in indexes},
+            indexes={each.name: each for each in indexes if not isinstance(each, PackedIndex)},
+            packed={each.name: each for each in indexes if isinstance(each, PackedIndex)},
             side_rules={rule.kind: rule for rule in side_rules},
             matchers=tuple(matchers),
             content_rules=tuple(content_rules),
             guarded=tuple(rule.prefix for rule in content_rules),
+            texts=texts,
             port=lambda: self,
             presumes=presumes,
         )

@@ -1,14 +1,15 @@
 """Parts of a store that are loaded when they are first used: most programs start no run."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rote.contract import AnswerRead, Port, Questions
+from rote.contract import AnswerRead, Port, Questions, TextRule
 from rote.contract.commands import ListSpaces
 from rote.errors import RoteError
+from rote.records.keys import PREFIX
 from rote.space import Space
 from rote.space.running import Runs, RunStart
 from rote.space.searching import Searching
@@ -80,3 +81,23 @@ class DeferredSearching:
     ) -> dict[str, Any]:
         searching: Searching = _load("rote.retrieval.searching", "StateSearching")()
         return searching.search(space, request, included)
+
+    def embed(
+        self,
+        space: Space,
+        embedder: Any,
+        namespaces: Sequence[str] | None,
+        tell: Callable[[int, int], None],
+    ) -> dict[str, int]:
+        searching: Searching = _load("rote.retrieval.searching", "StateSearching")()
+        return searching.embed(space, embedder, namespaces, tell)
+
+
+class DeferredTexts:
+    """Implements contract.TextRule."""
+
+    prefix = PREFIX
+
+    def texts(self, id: str, value: Json) -> Iterable[str]:
+        rule: TextRule = _load("rote.retrieval.texts", "RecordTexts")()
+        return rule.texts(id, value)

@@ -5,12 +5,12 @@ from typing import Any
 
 from rote.contract import Clock
 from rote.errors import InvalidInput
-from rote.opening.engines import locate
 from rote.opening.opening import check_sources
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.records.memory import Memory
 from rote.space import Space, Store
-from rote.space.sources import ids_of, now_of
+from rote.space.home import Home
+from rote.space.sources import home_of, now_of
 from rote.tiers import host as tiers
 from rote.tiers.adapters import Adapter
 from rote.tiers.cache import open_cache
@@ -64,7 +64,8 @@ class Host(tiers.Host):
         try:
             settings = memory_settings({} if memory is None else memory)
             queues = queue_settings({} if queue is None else queue)
-            ids = (None if place is None else ids_of(place)) or SystemIds()
+            home = Home() if place is None else home_of(place)
+            ids = home.ids or SystemIds()
             if place is not None:
                 view = place
                 adapters["memory"] = MemoryTier(lambda **taken: Memory(view, **taken), settings)
@@ -73,8 +74,7 @@ class Host(tiers.Host):
             now = _now(clock, place)
             adapters["cache"] = open_cache({} if cache is None else cache, now=now)
             if sqlite is not None:
-                own = None if store is None else locate(store.url).path
-                adapters["sqlite"] = open_sqlite(sqlite, store_path=own)
+                adapters["sqlite"] = open_sqlite(sqlite, store_path=home.file)
             if fs is not None:
                 adapters["fs"] = open_fs(fs)
             tiers.start_host(

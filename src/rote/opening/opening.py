@@ -6,7 +6,12 @@ from collections.abc import Iterable
 from rote.contract import Caller, Clock, IdSource
 from rote.errors import InvalidInput
 from rote.kernel import Kernel
-from rote.opening.deferred import DeferredQuestions, DeferredRuns, DeferredSearching
+from rote.opening.deferred import (
+    DeferredQuestions,
+    DeferredRuns,
+    DeferredSearching,
+    DeferredTexts,
+)
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
@@ -18,6 +23,7 @@ from rote.runs.modes import check_modes
 from rote.runs.side_rules import SIDE_RULES
 from rote.space import Store
 from rote.space.arguments import check_flags, check_path
+from rote.space.home import Home
 from rote.space.receipts import ReceiptRule
 from rote.tiers.messages import MESSAGES
 from rote.values import Identity, check_author
@@ -146,6 +152,7 @@ def _open(
         side_rules=(*SIDE_RULES, ReceiptRule()),
         matchers=(MATCHER,),
         content_rules=(RECORD_CONTENTS,),
+        texts=DeferredTexts(),
         presumes=ids is None,
     )
     if folder is None and location.path is not None and not is_read_only:
@@ -169,7 +176,7 @@ def _open(
         read_only=is_read_only,
         runs=runs,
         searching=DeferredSearching(),
-        ids=ids or SystemIds(),
+        home=Home(ids or SystemIds(), location.path),
     )
 
 

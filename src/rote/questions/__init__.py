@@ -4,6 +4,7 @@ from rote.questions.filters import NO_FILTERS, Filters
 from rote.questions.instants import NO_INSTANT, NormalTimes, normal_time, read_column
 from rote.questions.request import (
     ENGLISH,
+    HYBRID,
     LANGUAGES,
     LEXICAL,
     PHASE6,
@@ -19,6 +20,7 @@ from rote.questions.wording import NormalTags, normal_text
 
 __all__ = [
     "ENGLISH",
+    "HYBRID",
     "LANGUAGES",
     "LEXICAL",
     "NO_FILTERS",

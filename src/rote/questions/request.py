@@ -17,7 +17,8 @@ SPACE_SCHEME = "rote:"
 
 PHASE6: Final = "phase6-v1"
 LEXICAL: Final = "lexical-1"
-POLICIES: Final = (PHASE6, LEXICAL)
+HYBRID: Final = "hybrid-1"
+POLICIES: Final = (PHASE6, LEXICAL, HYBRID)
 ENGLISH: Final = "english"
 LANGUAGES: Final = (ENGLISH, "none")
 
@@ -101,6 +102,10 @@ def _policy(request: Any, policies: Collection[str]) -> str:
     policy = request.get("policy") if type(request) is dict else None
     if policy is None:
         return PHASE6
+    if policy == HYBRID and HYBRID not in policies:
+        raise InvalidInput(
+            f"{HYBRID} compares vectors; say who makes them: embedder=…", code="invalid_policy"
+        )
     if type(policy) is not str or policy not in policies:
         raise InvalidInput(
             f"there is no policy {policy!r:.80}; there are {', '.join(policies)}",

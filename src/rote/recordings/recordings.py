@@ -211,7 +211,7 @@ class Replay:
     """
 
     def __init__(self, path: Path, *, of_run: bool = True) -> None:
-        """of_run  whether it is the recording of a run, and not of a host alone"""
+        """Open a recording, of a run (`of_run`) or of a host alone."""
         self._path = path
         self._difference: InvalidInput | None = None
         self._digest = sha256()

@@ -21,7 +21,8 @@ from rote.records.listing import find_records, of_newest, skip_records, with_ver
 from rote.records.searching import search_request, within
 from rote.records.writer import RecordWriter, Result
 from rote.space import Space
-from rote.space.arguments import check_flags
+from rote.space.arguments import check_flags, check_progress
+from rote.space.driving import Progress
 from rote.values import Json, micros_of
 from rote.values.names import check_text
 
@@ -189,6 +190,18 @@ class Memory(RecordWriter):
         now = view.now if scoring.get("enable_recency_weight") else None
         request = search_request(text, limit=limit, filters=filters, scoring=scoring, now=now)
         return view.searching.search(view, request, included)
+
+    def embed(self, embedder: Any, progress: Progress | None = None) -> Result:
+        """Make and store the vectors of all texts in this state that have none, for hybrid-1.
+
+        Without it the first retrieval by hybrid-1 makes them. `progress` is called with the number of
+        texts that have their vector, and of all.
+        """
+        self._check_offered("embed")
+        check_progress(progress)
+        namespaces = None if self.namespaces == NAMESPACES else self.namespaces
+        tell = progress or (lambda done, total: None)
+        return dict(self.space.searching.embed(self.space, embedder, namespaces, tell))
 
     def history(self, namespace: str, kind: str, id: str, *, limit: int = 20) -> Result:
         """Return what happened to a record, newest first, with the record after each change."""

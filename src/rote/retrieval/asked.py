@@ -10,6 +10,7 @@ from rote.retrieval.package import Dropped, Package
 from rote.retrieval.ranking.excerpts import TokenCounter
 from rote.retrieval.scoring import Reasons
 from rote.retrieval.trust import Denials
+from rote.retrieval.vector_homes import Embedded
 
 
 class NamedCorpus(Struct, frozen=True):
@@ -25,6 +26,7 @@ class Asked(Struct, frozen=True):
     denials: Denials
     dropped: Dropped
     counter: TokenCounter | None  # None: the estimate by bytes
+    embedded: Embedded | None = None  # of hybrid-1 alone
 
 
 class Answered(Struct, frozen=True):
@@ -34,3 +36,4 @@ class Answered(Struct, frozen=True):
     reasons: list[Reasons]  # for their scores
     tags: list[tuple[str, ...]]
     terms: frozenset[str] = frozenset()  # of the question, that any memory has; of ranking alone
+    query_vector: bytes = b""  # of hybrid-1 alone

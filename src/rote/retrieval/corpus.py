@@ -1,7 +1,8 @@
 """A corpus: memories as columns, ready to be scored and ordered."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain, islice
 from operator import lt
@@ -12,10 +13,10 @@ import msgspec
 from rote.errors import InvalidInput
 from rote.questions import NormalTags, NormalTimes, read_column
 from rote.retrieval.details import Details, details_of
-from rote.retrieval.order import Drop, Order, order_of
+from rote.retrieval.order import Drop, EncodedDrops, tied
 from rote.retrieval.ranking.postings import Postings, postings_of
 from rote.retrieval.ranking.threads import Threads, threads_of
-from rote.retrieval.vocabulary import Vocabulary
+from rote.retrieval.vocabulary import Vocabulary, Words
 from rote.values import Json, canonical
 from rote.values.limits import RETRIEVAL_TERMS_PLAIN_MAX
 
@@ -33,7 +34,7 @@ class Simple(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, gc=False)
 
 
 # Each column has one entry for each row; texts that are no record are listed beside them.
-COLUMNS = ("paths", "ids", "hashes", "instants", "texts", "lowers", "tags", "details")
+COLUMNS = ("paths", "ids", "hashes", "instants", "texts", "tags", "details")
 
 
 class Corpus:
@@ -46,16 +47,16 @@ class Corpus:
         self.paths: list[str] = []  # the paths by which the package names the stores
         self.ids: list[str] = []
         self.hashes: list[str] = []
-        self.instants: list[int] = []
+        self.instants = array("q")
         self.texts: list[str] = []
-        self.lowers: list[str] = []  # the texts in lower case
         self.tags: list[tuple[str, ...]] = []
         self.details: list[Details | None] = []  # None for a memory without any
         self.invalid: list[tuple[str, str, str]] = []  # path, memory id, hash of what is no record
         self._times = NormalTimes()
         self._tags = NormalTags()
         self.gone: set[int] = set()  # rows of memories that no longer exist
-        self._order: Order | None = None
+        self._order: array[int] | None = None
+        self.encoded_drops = EncodedDrops()
         self._vocabulary = Vocabulary()
         self._looked_for = 0  # terms, so far
         self._postings: dict[str, Postings] = {}  # by language
@@ -123,9 +124,8 @@ class Corpus:
         self.paths += [path] * len(ids)
         self.ids += ids
         self.hashes += hashes
-        self.instants += instants
+        self.instants.extend(instants)
         self.texts += texts
-        self.lowers += [text.lower() for text in texts]
         self.tags += tags
         self.details += details
 
@@ -153,33 +153,42 @@ class Corpus:
         )
 
     @property
-    def order(self) -> Order:
+    def order(self) -> "array[int]":
         """Return the rows as they rank when nothing else decides: newest first, then by path, id, hash."""
         if self._order is None:
-            # One sort by each column, the least important first. A column that is already in order,
-            # such as the instants of a log, costs next to nothing.
-            rows = list(self.rows())
-            ids = list(map(self.ids.__getitem__, rows))
-            # Rising ids, such as those of a log, need no sort and are no duplicates.
-            if not all(map(lt, ids, islice(ids, 1, None))):
-                if len(set(ids)) < len(ids):
-                    rows.sort(key=self.hashes.__getitem__)
-                rows.sort(key=self.ids.__getitem__)
-            rows.sort(key=self.paths.__getitem__)
-            rows.sort(key=self.instants.__getitem__, reverse=True)
-            self._order = order_of(rows, self.row_count)
+            rows = sorted(self.rows(), key=self.instants.__getitem__, reverse=True)
+            # Nearly all times differ, and a log has them in order, so this costs next to nothing.
+            places = tied([self.instants[row] for row in rows])
+            for place, row in zip(
+                places, self._tie_broken([rows[at] for at in places]), strict=True
+            ):
+                rows[place] = row
+            self._order = array("I", rows)
         return self._order
 
-    def vocabulary(self, terms: int) -> Vocabulary:
-        """Return the words of the first rows, to search for so many terms.
+    def _tie_broken(self, rows: list[int]) -> list[int]:
+        """Return rows in order: sorted by one column after the other, the least important first."""
+        ids = list(map(self.ids.__getitem__, rows))
+        # Rising ids, such as those of a log, need no sort and are no duplicates.
+        if not all(map(lt, ids, islice(ids, 1, None))):
+            if len(set(ids)) < len(ids):
+                rows.sort(key=self.hashes.__getitem__)
+            rows.sort(key=self.ids.__getitem__)
+        rows.sort(key=self.paths.__getitem__)
+        rows.sort(key=self.instants.__getitem__, reverse=True)
+        return rows
 
-        It is empty as long as listing the words costs more than it saves.
+    def words(self, terms: int) -> Iterator[Words]:
+        """Yield the words of all rows, some rows after the other, to search for so many terms.
+
+        Words are listed once that costs less than it saves.
         """
         with self._lock:
             if self._looked_for >= self.looked_for_min:
-                self._vocabulary = self._vocabulary.grown(self.lowers, self.tags, self.row_count)
+                self._vocabulary = self._vocabulary.grown(self.texts, self.tags, self.row_count)
             self._looked_for += terms
-            return self._vocabulary
+            vocabulary = self._vocabulary
+        return vocabulary.words(self.texts, self.tags, self.row_count)
 
     def postings(self, language: str) -> Postings:
         """Return the terms of all rows, for the policies of ranking."""

@@ -36,10 +36,14 @@ class Details(Struct, frozen=True, gc=False):
 
 def details_of(line: dict[str, Any]) -> Details | None:
     """Return the details of a line of a store; None when it has none."""
-    metadata = line.get("metadata")
+    return details(line.get("namespace"), line.get("kind"), line.get("metadata"))
+
+
+def details(namespace: Json, kind: Json, metadata: Json) -> Details | None:
+    """Return the details of these members; None when they say nothing."""
     found = Details(
-        namespace=_name(line.get("namespace")),
-        kind=_name(line.get("kind")),
+        namespace=_name(namespace),
+        kind=_name(kind),
         metadata=metadata if type(metadata) is dict and metadata else None,
     )
     return None if found == _NOTHING else found

@@ -5,18 +5,20 @@ from collections.abc import Iterator
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
 import msgspec
 
 from rote.errors import Denied, InvalidInput, NotFound, RoteError, Unavailable
 from rote.retrieval.cache import CorpusCache
 from rote.retrieval.corpus import Corpus, Simple
+from rote.retrieval.details import Details, details
 from rote.retrieval.pieces import PieceHash, hash_pieces
 from rote.retrieval.plain_files import NotPlainError, is_missing, is_plain, open_plain
 from rote.retrieval.sidecars import Sidecars
 from rote.values import decode, sha256_hex
 from rote.values.limits import (
+    INTEGER_MAX,
     JSONL_DECODED_BYTES,
     JSONL_LINE_BYTES_MAX,
     JSONL_READ_BYTES,
@@ -25,7 +27,19 @@ from rote.values.limits import (
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = b" \t\r"
 
-_decode = msgspec.json.Decoder(Simple).decode
+_Plain = str | bool | Annotated[int, msgspec.Meta(ge=-INTEGER_MAX, le=INTEGER_MAX)] | None
+
+
+class _Detailed(Simple, kw_only=True, gc=False):
+    """A record with details of the usual shape. All of it is in the domain of the strict decoder."""
+
+    namespace: str | None = None
+    kind: str | None = None
+    metadata: dict[str, _Plain | list[str]] | None = None
+
+
+_decode_simple = msgspec.json.Decoder(Simple).decode
+_decode_detailed = msgspec.json.Decoder(_Detailed).decode
 
 
 def check_file(path: Path, name: str) -> None:
@@ -131,13 +145,10 @@ class _Content:
         # All lines but the last are together no longer than what is decoded at once.
         if len(lines[-1]) > JSONL_LINE_BYTES_MAX:
             return False
-        try:
-            records = list(map(_decode, lines))
-        except (ValueError, msgspec.MsgspecError):
+        found = _simple(lines) or _detailed(lines)
+        if found is None or not all(record.memory_id.strip() for record in found[0]):
             return False
-        if not all(record.memory_id.strip() for record in records):
-            return False
-        corpus.extend(self._name, records)
+        corpus.extend(self._name, *found)
         return True
 
     def _add_strictly(self, corpus: Corpus, line: bytes) -> None:
@@ -184,6 +195,33 @@ class _Content:
                 )
             yield start, chunk
             start += size
+
+
+_Records = tuple[list[Simple], list[Details | None] | None]
+
+
+def _simple(lines: list[bytes]) -> _Records | None:
+    """Return records without details; None when one of the lines is another."""
+    try:
+        return list(map(_decode_simple, lines)), None
+    except (ValueError, msgspec.MsgspecError):
+        return None
+
+
+def _detailed(lines: list[bytes]) -> _Records | None:
+    """Return records and their details; None when one of them has an unusual shape."""
+    try:
+        records = list(map(_decode_detailed, lines))
+    except (ValueError, msgspec.MsgspecError):
+        return None
+    return (
+        # Details are no part of a record's hash.
+        [
+            Simple(memory_id=each.memory_id, tags=each.tags, text=each.text, ts_utc=each.ts_utc)
+            for each in records
+        ],
+        [details(each.namespace, each.kind, each.metadata) for each in records],
+    )
 
 
 def _refused(error: OSError, name: str) -> RoteError:

@@ -5,7 +5,6 @@ The hash covers every dropped memory, also when the caller only wants them count
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from itertools import chain, islice
 from typing import Any, Literal, get_args
 
 from msgspec.structs import asdict
@@ -13,7 +12,7 @@ from msgspec.structs import asdict
 from rote.errors import InvalidInput
 from rote.questions import PHASE6, POLICIES, Request, parse_request
 from rote.retrieval.corpus import Corpus
-from rote.retrieval.order import Drop, encoded
+from rote.retrieval.order import ROWS_AT_ONCE, Drop, encoded
 from rote.retrieval.selection import Ranking, Selected
 from rote.values import canonical, sha256_hex
 
@@ -56,18 +55,20 @@ def build_package(
         "query": {"raw": request.query, "query_hash": sha256_hex(request.normal_query.encode())},
     }
     chosen = [_selected(ranking.corpus, item) for item in selected]
+    rows = ranking.rows[len(selected) :]
+    listed: list[dict[str, str]] | None = [] if dropped == "full" else None
     hash = sha256(canonical(package)[:-1] + b',"selection":{"dropped":[')
-    last: bytes | memoryview = b""
-    for piece in _encoded_drops(ranking, len(selected), reason):
+    last = b""
+    for piece in _encoded_drops(ranking, rows, reason, listed):
         hash.update(last)
         last = piece
     hash.update(last[:-1])  # no comma after the last
     hash.update(b'],"selected":' + canonical(chosen) + b"}}")
     selection: dict[str, Any] = {"selected": chosen}
-    if dropped == "full":
-        selection["dropped"] = [asdict(drop) for drop in _drops(ranking, len(selected), reason)]
+    if listed is not None:
+        selection["dropped"] = listed
     else:
-        selection["dropped_counts"] = _counts(ranking, len(selected), reason)
+        selection["dropped_counts"] = _counts(ranking, len(rows), reason)
         selection["store_paths"] = list(held)
     package["selection"] = selection
     package["package_hash"] = hash.hexdigest()
@@ -128,23 +129,30 @@ def _refused(ranking: Ranking) -> list[Drop]:
     ]
 
 
-def _drops(ranking: Ranking, selected: int, reason: str) -> Iterator[Drop]:
-    """Yield all dropped memories: the refused, then those that rank below the selected."""
-    below = list(islice(ranking, selected, None))
-    return chain(_refused(ranking), ranking.corpus.drops(below, reason))
+def _encoded_drops(
+    ranking: Ranking, rows: Sequence[int], reason: str, listed: list[dict[str, str]] | None
+) -> Iterator[bytes]:
+    """Yield all dropped memories as canonical JSON: the refused, then those that rank below the selected.
+
+    Put each into the list, too, if there is one.
+    """
+    corpus, refused = ranking.corpus, _refused(ranking)
+    yield encoded(refused)
+    if listed is None:
+        yield from corpus.encoded_drops.of(rows, reason, corpus)
+        return
+    listed += map(asdict, refused)
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        drops = corpus.drops(rows[start : start + ROWS_AT_ONCE], reason)
+        listed += map(asdict, drops)
+        yield encoded(drops)
 
 
-def _encoded_drops(ranking: Ranking, selected: int, reason: str) -> Iterator[bytes | memoryview]:
-    """Yield the same as canonical JSON, without visiting them one by one."""
-    yield from encoded(_refused(ranking))
-    yield from ranking.encoded(selected, reason)
-
-
-def _counts(ranking: Ranking, selected: int, reason: str) -> dict[str, int]:
+def _counts(ranking: Ranking, below: int, reason: str) -> dict[str, int]:
     counts = {
         INVALID_RECORD_SCHEMA: len(ranking.corpus.invalid),
         TRUST_DENIED: len(ranking.denied),
-        reason: len(ranking.corpus) - len(ranking.denied) - selected,
+        reason: below,
     }
     return {reason: count for reason, count in sorted(counts.items()) if count}
 

@@ -9,10 +9,11 @@ from typing import Any
 from msgspec import Struct
 
 from rote.errors import InvalidInput
-from rote.questions import LEXICAL, PHASE6, POLICIES, SPACE_SCHEME, parse_request
+from rote.questions import HYBRID, LEXICAL, PHASE6, POLICIES, SPACE_SCHEME, parse_request
 from rote.retrieval.asked import Answered, Asked, NamedCorpus
 from rote.retrieval.cache import CORPORA
 from rote.retrieval.corpus import join
+from rote.retrieval.embedders import Embedder, Embedding
 from rote.retrieval.files import check_file, read_file
 from rote.retrieval.package import Dropped, Package, build_package, check_dropped, receipt_of
 from rote.retrieval.ranking.answering import answer
@@ -24,6 +25,8 @@ from rote.retrieval.sidecars import Sidecars
 from rote.retrieval.spaces import Named, open_state
 from rote.retrieval.states import read_state
 from rote.retrieval.trust import read_denials
+from rote.retrieval.vector_files import VectorFiles
+from rote.retrieval.vector_homes import Embedded, FileHome, Home, ProcessHome, SpaceHome
 from rote.space import Space, Store
 from rote.space.arguments import check_path
 
@@ -52,6 +55,7 @@ class Policy(Struct, frozen=True):
     answer: Callable[[Asked], Answered]
     dropped: Dropped  # how the dropped are told unless the caller says it
     counts_tokens: bool  # whether the caller may bring what counts them
+    embeds: bool = False  # whether the caller brings an embedder
 
 
 def retrieve(
@@ -61,14 +65,24 @@ def retrieve(
     store: Store | None = None,
     dropped: str | None = None,
     cache: str | os.PathLike[str] | None = None,
+    embedder: Embedder | None = None,
     count_tokens: TokenCounter | None = None,
 ) -> Package:
     """Return the memories that answer a question, within its budget, with a hash over all of it.
 
-    `cache` names a directory that keeps the content of files, texts included, for the next process.
+    cache         names a directory that keeps the content of files, texts included, and their vectors
+                  for the next process
+    embedder      makes the vectors of hybrid-1
+    count_tokens  counts the tokens of excerpts for the policies of ranking
     """
     return explain(
-        request, root=root, store=store, dropped=dropped, cache=cache, count_tokens=count_tokens
+        request,
+        root=root,
+        store=store,
+        dropped=dropped,
+        cache=cache,
+        embedder=embedder,
+        count_tokens=count_tokens,
     )[0]
 
 
@@ -79,6 +93,7 @@ def explain(
     store: Store | None = None,
     dropped: str | None = "full",
     cache: str | os.PathLike[str] | None = None,
+    embedder: Embedder | None = None,
     count_tokens: TokenCounter | None = None,
 ) -> tuple[Package, list[Reasons]]:
     """Return the package, and for each of its memories the reasons for its score."""
@@ -90,6 +105,7 @@ def explain(
         open_space=None if store is None else partial(open_state, store),
         dropped=dropped,
         cache=cache,
+        embedder=embedder,
         count_tokens=count_tokens,
     )
     if store is not None and not store.read_only:
@@ -106,25 +122,32 @@ def examine(
     open_space: Callable[[str], Named] | None,
     dropped: str | None,
     cache: str | os.PathLike[str] | None = None,
+    embedder: Embedder | None = None,
     count_tokens: TokenCounter | None = None,
     policies: Collection[str] = POLICIES,
 ) -> Examined:
     """Return the same for a caller that knows the state behind a path to a space; leave no receipt."""
     told, folder = None if dropped is None else check_dropped(dropped), _root(root)
     sidecars = None if cache is None else Sidecars(cache)
-    parsed = parse_request(request, has_store=open_space is not None, policies=policies)
+    possible = possible_policies(embedder, policies)
+    parsed = parse_request(request, has_store=open_space is not None, policies=possible)
     policy = _POLICIES[parsed.policy]
     if count_tokens is not None:
         if not policy.counts_tokens:
             raise InvalidInput(f"{parsed.policy} estimates tokens; leave count_tokens out")
         tokenizer_of(count_tokens)
+    if embedder is not None and not policy.embeds:
+        raise InvalidInput(f"{parsed.policy} compares no vectors; leave embedder out")
+    embedding = None if embedder is None else Embedding(embedder)
     places = [_open(path, folder, open_space) for path in parsed.store_paths]
     spaces = [place.space for place in places if isinstance(place, Named)]
     since = spaces[0].version if spaces else None
     denials = read_denials(parsed.trust_filter, folder)
     stores: dict[str, NamedCorpus] = {}
     names: dict[str, str] = {}
+    homes: dict[str, Home] = {}
     for place, path in zip(places, parsed.store_paths, strict=True):
+        home = None if embedding is None else _home(place, embedding, cache)  # before it is read
         found = (
             policy.read_space(place)
             if isinstance(place, Named)
@@ -132,8 +155,11 @@ def examine(
         )
         stores.setdefault(found.name, found)
         names[path] = found.name
+        if home is not None:
+            homes[found.name] = home
     ordered = [stores[name] for name in sorted(stores)]
-    asked = Asked(parsed, ordered, denials, told or policy.dropped, count_tokens)
+    embedded = None if embedding is None else Embedded(embedding, homes)
+    asked = Asked(parsed, ordered, denials, told or policy.dropped, count_tokens, embedded)
     answered = policy.answer(asked)
     receipt = receipt_of(answered.package, [each.name for each in ordered])
     return Examined(answered, names, spaces, since, receipt)
@@ -162,7 +188,23 @@ def _answer_by_seed(asked: Asked) -> Answered:
 _POLICIES = {
     PHASE6: Policy(_read_state, _answer_by_seed, dropped="full", counts_tokens=False),
     LEXICAL: Policy(read_memories, answer, dropped="counts", counts_tokens=True),
+    HYBRID: Policy(read_memories, answer, dropped="counts", counts_tokens=True, embeds=True),
 }
+
+
+def possible_policies(embedder: Embedder | None, policies: Collection[str] = POLICIES) -> list[str]:
+    """Return the policies that a question can be answered by."""
+    return [each for each in policies if embedder is not None or not _POLICIES[each].embeds]
+
+
+def _home(place: Path | Named, embedding: Embedding, cache: str | os.PathLike[str] | None) -> Home:
+    """Return the home of the vectors of a file or a state."""
+    if isinstance(place, Named):
+        return SpaceHome(place.space, embedding)
+    path = str(place.absolute())
+    if cache is None:
+        return ProcessHome(path, embedding)
+    return FileHome(path, embedding, VectorFiles(cache))
 
 
 def _root(root: Any) -> Path:

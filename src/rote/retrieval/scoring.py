@@ -1,8 +1,7 @@
 """Scores: plain arithmetic on doubles in a fixed order, rounded so that it prints as it ranks."""
 
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import compress, count, islice
 from operator import add, and_
@@ -10,9 +9,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from rote.questions import NO_INSTANT, Request, Scoring
+from rote.questions import NO_INSTANT, Request, Scoring, normal_text
 from rote.retrieval.corpus import Corpus
-from rote.retrieval.vocabulary import Vocabulary, marks_of
+from rote.retrieval.vocabulary import Words, marks_of
 
 # The points that a term adds, in halves: in the text, and as a tag.
 _TERM_HALVES, _TAG_HALVES = 2, 1
@@ -35,18 +34,19 @@ class Reasons(Struct, frozen=True):
 
 def count_halves(scoring: Scoring, corpus: Corpus) -> Halves:
     """Return the points that terms and tags add to each row, in halves."""
-    terms, size = scoring.query_terms, corpus.row_count
-    vocabulary = corpus.vocabulary(len(terms))
-    halves: Halves = bytearray(size)
-    for start in range(0, len(terms), _TERMS_IN_BYTE):
-        some = terms[start : start + _TERMS_IN_BYTE]
-        marks = sum(_marks(term, corpus, vocabulary) for term in some)
-        added = bytearray((marks * _TERM_HALVES).to_bytes(size, "little"))
-        # A byte is nearly always enough.
-        halves = added if start == 0 else array("I", map(add, halves, added))
-    if scoring.enable_tag_overlap:
-        for row, tags in _tagged(terms, corpus, vocabulary).items():
-            halves[row] += tags * _TAG_HALVES
+    terms = scoring.query_terms
+    halves: Halves = bytearray() if len(terms) <= _TERMS_IN_BYTE else array("I")
+    for words in corpus.words(len(terms)):
+        start = len(halves)
+        added: Sequence[int] = bytes(words.size)
+        for first in range(0, len(terms), _TERMS_IN_BYTE):
+            some = terms[first : first + _TERMS_IN_BYTE]
+            marks = _TERM_HALVES * sum(_marks(term, words, corpus, start) for term in some)
+            if scoring.enable_tag_overlap:
+                marks += _TAG_HALVES * sum(map(words.tagged, some))
+            more = marks.to_bytes(words.size, "little")
+            added = array("I", map(add, added, more)) if first else more
+        halves.extend(added)
     return halves
 
 
@@ -66,7 +66,7 @@ def add_recency(halves: Halves, request: Request, corpus: Corpus) -> list[float]
 
 def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
     """Return the same for one row, in words."""
-    scoring, text = request.scoring, " ".join(corpus.lowers[row].split())
+    scoring, text = request.scoring, normal_text(corpus.texts[row])
     recency = 0.0
     if scoring.enable_recency_weight and request.now is not None:
         (recency,) = _recencies([corpus.instants[row]], request.now, scoring.recency_half_life_days)
@@ -79,45 +79,19 @@ def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
     )
 
 
-def _marks(term: str, corpus: Corpus, vocabulary: Vocabulary) -> int:
+def _marks(term: str, words: Words, corpus: Corpus, start: int) -> int:
     """Return a one for each row whose normal text holds a term, and perhaps for some that are gone.
 
     A term without blanks lies within a word, so white space around words does not matter to it.
     """
-    parts = [_marks_of_part(part, corpus, vocabulary) for part in term.split(" ")]
-    marks = reduce(and_, parts)
+    parts = term.split(" ")
+    marks = reduce(and_, map(words.marks, parts))
     if len(parts) == 1:
         return marks
-    rows = bytearray(marks.to_bytes(corpus.row_count, "little"))
+    rows = bytearray(marks.to_bytes(words.size, "little"))
     for row in list(compress(count(), rows)):
-        rows[row] = _has(corpus.lowers[row], term)
+        rows[row] = term in normal_text(corpus.texts[start + row])
     return marks_of(rows)
-
-
-def _has(text: str, term: str) -> bool:
-    """Whether a term is in the normal text. Most texts have single blanks only and are normal already."""
-    return term in text or term in " ".join(text.split())
-
-
-def _marks_of_part(part: str, corpus: Corpus, vocabulary: Vocabulary) -> int:
-    texts = corpus.lowers
-    later = bytes([part in text for text in islice(texts, vocabulary.size, corpus.row_count)])
-    return marks_of(vocabulary.marks(part, texts) + later)
-
-
-def _tagged(terms: Sequence[str], corpus: Corpus, vocabulary: Vocabulary) -> Mapping[int, int]:
-    """Return the number of terms that are tags of a row, for the rows that have one."""
-    counts = Counter[int]()
-    size = vocabulary.size
-    for term in terms:
-        counts.update(vocabulary.rows_tagged(term))
-    later = corpus.tags[size : corpus.row_count]
-    numbers = {tags: len(found) for tags in set(later) if (found := set(terms).intersection(tags))}
-    if numbers:
-        for row, tags in enumerate(later, size):
-            if tags in numbers:
-                counts[row] = numbers[tags]
-    return counts
 
 
 def _recencies(instants: Iterable[int], now: int, half_life_days: int) -> list[float]:

@@ -3,15 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rote.errors import Busy
 from rote.questions import LEXICAL, SPACE_SCHEME
 from rote.records.envelope import record_of
 from rote.records.keys import entity_id
 from rote.records.listing import of_newest
+from rote.retrieval.embedders import Embedding
 from rote.retrieval.ranking.excerpts import highlights
+from rote.retrieval.ranking.spaces import read_memories
 from rote.retrieval.retrieving import Examined, examine
 from rote.retrieval.spaces import Key, Named, entry_of
+from rote.retrieval.vector_homes import SpaceHome, Tell, hashes_of, vectors_of
 from rote.space import Space
 from rote.values import Json, micros_of
+from rote.values.limits import CONTENTION_ATTEMPTS_MAX
 
 _VERSION = "version"
 
@@ -35,6 +40,23 @@ class StateSearching:
             return items_of(found, view, included)
 
         return of_newest(space, search_in)
+
+    def embed(
+        self, space: Space, embedder: Any, namespaces: Sequence[str] | None, tell: Tell
+    ) -> dict[str, int]:
+        embedding = Embedding(embedder)
+        for _ in range(CONTENTION_ATTEMPTS_MAX):
+            home = SpaceHome(space, embedding)
+            corpus = read_memories(Named(space, space if space.is_pinned else None, "")).corpus
+            hashes = hashes_of(corpus)
+            texts = {
+                hash: text
+                for hash, text, details in zip(hashes, corpus.texts, corpus.details, strict=True)
+                if namespaces is None or (details is not None and details.namespace in namespaces)
+            }
+            if home.store(vectors_of(embedding, home, texts, hashes, tell)):
+                return {"texts": len(texts), "embedded": embedding.count}
+        raise Busy("others erase or compact in this space all the time; try again")
 
 
 def items_of(found: Examined, view: Space, included: Sequence[str]) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class Sidecars:
         size_bytes_max: int = SIDECARS_BYTES_MAX,
         count_max: int = SIDECARS_MAX,
     ) -> None:
-        self._folder = _checked(folder)
+        self._folder = check_folder(folder)
         self._size_bytes_max = size_bytes_max
         self._count_max = count_max
 
@@ -132,7 +132,7 @@ class Sidecars:
             return  # a file that cannot be deleted is not trusted any more than others
 
 
-def _checked(folder: Any) -> Path:
+def check_folder(folder: Any) -> Path:
     try:
         path = check_path(folder)
     except InvalidInput as error:
@@ -208,7 +208,7 @@ def _blocks(corpus: Corpus) -> Iterator[_Block]:
         yield _Block(
             ids=corpus.ids[rows],
             hashes=corpus.hashes[rows],
-            instants=corpus.instants[rows],
+            instants=corpus.instants[rows].tolist(),
             texts=corpus.texts[rows],
             tag_lists=list(numbers),
             tags=tags,

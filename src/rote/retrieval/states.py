@@ -25,6 +25,7 @@ from rote.records.keys import PREFIX
 from rote.records.listing import of_newest, scan_entities
 from rote.retrieval.cache import CorpusCache
 from rote.retrieval.corpus import COLUMNS, Corpus
+from rote.retrieval.order import change_order
 from rote.retrieval.spaces import Named, memory_of
 from rote.space import Space
 from rote.values import micros_of
@@ -224,7 +225,7 @@ class StateCorpus(Corpus):
         after.gone = self.gone | gone
         after._drift += len(gone) + len(added)
         if self._order is not None:
-            after._order = self._order.changed(after, gone=gone, added=added)
+            after._order = change_order(self._order, after, gone=gone, added=added)
         return after
 
     def _later(self, view: Space, register: "_Register", now: int) -> "StateCorpus":
@@ -239,7 +240,7 @@ class StateCorpus(Corpus):
 # The attributes that a corpus shares with the one that follows it, beside the columns.
 _SHARED = (
     "size_bytes", "_row_count", "_entities", "_drift", "_times", "_tags", "_vocabulary",
-    "_looked_for",
+    "_looked_for", "encoded_drops",
 )  # fmt: skip
 
 

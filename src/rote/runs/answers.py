@@ -20,6 +20,7 @@ from rote.questions import PHASE6, SPACE_SCHEME
 from rote.records.keys import PREFIX, entity_id, ids_under
 from rote.records.memory import Memory
 from rote.records.retention import expired_ids
+from rote.retrieval.embedders import Embedder, KnownQuestion
 from rote.retrieval.retrieving import Examined, examine
 from rote.retrieval.spaces import Named, entry_of, key_of, parts_of
 from rote.runs.identities import deep_digest
@@ -97,11 +98,21 @@ class Moment(Struct, frozen=True):
         return Space(self.port, info, turns=threading.RLock(), branch=named, pinned=head)
 
     def retrieve(
-        self, request: Mapping[str, Any], dropped: str | None, *, own: Collection[str]
+        self,
+        request: Mapping[str, Any],
+        dropped: str | None,
+        *,
+        own: Collection[str],
+        embedder: Embedder | None = None,
     ) -> Examined:
         """`own` are the paths that mean this state, whatever version they name."""
-        open_space = partial(self.open_space, own=own)
-        return examine(request, root=self.root or ".", open_space=open_space, dropped=dropped)
+        return examine(
+            request,
+            root=self.root or ".",
+            open_space=partial(self.open_space, own=own),
+            dropped=dropped,
+            embedder=embedder,
+        )
 
     def memory(self, call: Call) -> Memory:
         return Memory(self.view(), namespaces=call["namespaces"], profile=call["profile"])
@@ -188,7 +199,10 @@ def _expired(moment: Moment, call: Call) -> str:
 
 
 def _retrieve(moment: Moment, call: Call) -> str:
-    return retrieve_digest(moment.retrieve(call["request"], "counts", own=call["own"]).package)
+    """Ask again, by hybrid-1 with the vector of the question and those of texts that are stored."""
+    embedder = KnownQuestion(call["embedder"]) if "embedder" in call else None
+    found = moment.retrieve(call["request"], "counts", own=call["own"], embedder=embedder)
+    return retrieve_digest(found.package)
 
 
 _ASKED: dict[str, Callable[[Moment, Call], str]] = {

@@ -45,6 +45,7 @@ from rote.contract.commands import (
     ListSpaces,
     MakeCheckpoint,
     MakeCommit,
+    Postings,
     Query,
     Read,
     ReadPiece,
@@ -71,8 +72,8 @@ Check = Callable[[], None]
 
 # Commands that only look.
 _LOOKS = (
-    Read, GlanceAt, Scan, Skip, GetHistory, GetLog, Find, Query, Values, Watch, ListBranches, Diff,
-    GetHead, GetSnapshot, GetBlobInfo, ReadPiece, Describe, GetTimes, ListSpaces, FindSpace,
+    Read, GlanceAt, Scan, Skip, GetHistory, GetLog, Find, Postings, Query, Values, Watch, ListBranches,
+    Diff, GetHead, GetSnapshot, GetBlobInfo, ReadPiece, Describe, GetTimes, ListSpaces, FindSpace,
 )  # fmt: skip
 # Commands that tend the store, and the calls that send them.
 _TENDS: dict[type[Command[Any]], str] = {
@@ -110,6 +111,7 @@ class SnapshotPort(PortLayer):
             Scan: self._scan,
             Skip: self._skip,
             Find: self._find,
+            Postings: self._postings,
             Query: self._query,
             Values: self._values,
             GetLog: self._log,
@@ -208,6 +210,13 @@ class SnapshotPort(PortLayer):
             # Any entity there could come to be listed.
             self._reads.add_range(command.within, prefix_end(command.within))
         return self._port.answer(space, command)
+
+    def _postings(self, space: str, command: Postings) -> Any:
+        is_noted = self._shows(command.view)
+        found = self._port.answer(space, command)
+        if is_noted and found is not None:
+            self._reads.add_range(command.within, prefix_end(command.within))
+        return found
 
     def _query(self, space: str, command: Query) -> dict[str, Json]:
         is_noted = self._shows(command.view)

@@ -24,12 +24,13 @@ from rote.contract import Commit, Glance, Head, Port, SpaceInfo, State, View
 from rote.contract.commands import GetHead, GetTimes
 from rote.contract.run_modes import LIVE, Mode
 from rote.errors import Denied, InvalidInput
-from rote.questions import POLICIES, SPACE_SCHEME, parse_request
+from rote.questions import SPACE_SCHEME, parse_request
 from rote.recordings.recordings import Recording, Replay
 from rote.records.memory import Memory
 from rote.retrieval import Answer
+from rote.retrieval.embedders import Embedder, KnownQuestion
 from rote.retrieval.package import Package
-from rote.retrieval.retrieving import Examined
+from rote.retrieval.retrieving import Examined, possible_policies
 from rote.runs.answers import Moment, retrieve_digest, retrieve_ranges, retrieved_ids
 from rote.runs.events import Event, RunEvents
 from rote.runs.identities import commit_id, payload_fingerprint, snapshot_id
@@ -235,16 +236,24 @@ class Run:
     def values(self, query: Mapping[str, Any]) -> dict[str, Json]:
         return self._readable().values(query)
 
-    def retrieve(self, request: Mapping[str, Any], *, dropped: str | None = None) -> Package:
+    def retrieve(
+        self,
+        request: Mapping[str, Any],
+        *,
+        dropped: str | None = None,
+        embedder: Embedder | None = None,
+    ) -> Package:
         """The memories that answer a question, from this run's space unless it names other stores;
         the trace has it."""
-        found, _ = self._ask(request, dropped)
+        found, _ = self._ask(request, dropped, embedder)
         if self._life.is_kept:
             ledger = found.spaces[0].did if found.spaces else self._space.did
             add_receipt(self._port, ledger, found.receipt, since=found.since)
         return found.package
 
-    def _ask(self, request: Mapping[str, Any], dropped: str | None) -> tuple[Examined, int]:
+    def _ask(
+        self, request: Mapping[str, Any], dropped: str | None, embedder: Embedder | None = None
+    ) -> tuple[Examined, int]:
         """Return the answer and the version that it was asked at; the trace and the reads have it."""
         self._check_may_read()
         if not isinstance(request, Mapping):
@@ -253,13 +262,16 @@ class Run:
         if asked.get("store_paths") is None:
             asked["store_paths"] = [f"{SPACE_SCHEME}{self._space.name}"]
         # What is wrong is told as outside of a run.
-        parse_request(asked, has_store=True, policies=POLICIES)
+        parse_request(asked, has_store=True, policies=possible_policies(embedder))
         asked = decode_canonical(canonical(_sendable(asked)))
         moment = self._moment if self._terms.mode != LIVE else self._current_moment()
         own = moment.own_paths(asked["store_paths"])
-        found = moment.retrieve(asked, dropped, own=own)
+        found = moment.retrieve(asked, dropped, own=own, embedder=embedder)
         self._told().retrieval(partial(retrieval_event, asked, found.package))
         call = {"name": "retrieve", "request": asked, "own": own}
+        if found.answered.query_vector:
+            shown = found.package["policy"]["embedder"]
+            call["embedder"] = KnownQuestion.form(shown, found.answered.query_vector)
         if any(not path.startswith(SPACE_SCHEME) for path in asked["store_paths"]):
             call["root"] = moment.root
         ranges = retrieve_ranges(self._branch, own)

@@ -1,8 +1,9 @@
 """Searches in a run: each is a retrieval that the trace has, and that is asked again at the commit."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
+from rote.errors import InvalidInput
 from rote.questions import SPACE_SCHEME
 from rote.retrieval.retrieving import Examined
 from rote.retrieval.searching import items_of
@@ -26,3 +27,8 @@ class RunSearching:
             path += f":{space.version}"
         found, version = self._ask({**request, "store_paths": [path]}, None)
         return items_of(found, space if space.is_pinned else space.at(version), included)
+
+    def embed(self, *_: Any) -> NoReturn:
+        raise InvalidInput(
+            "a run does not tend its store; call embed() on a memory of the space, outside of it"
+        )

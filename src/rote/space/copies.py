@@ -8,6 +8,7 @@
     side rows   page by page. Before a page is written, the target gets all commits that the source
                 had when the page was read; so no row names a commit that is missing. No fence
                 moves back, and rows that only the target has stay
+    vectors     those of texts that have none in the target
     verify      the whole target, and its head against the source's
 
 Only the target holds the progress of a copy: the next run goes on where the target ends.
@@ -35,10 +36,14 @@ from rote.contract.commands import (
     FoundationOut,
     GetHead,
     ListBlobs,
+    ListVectorNames,
+    PutVectors,
     SidesIn,
     SidesOut,
+    VectorsOut,
     Verify,
 )
+from rote.contract.vectors import dimension_of, split_rows
 from rote.contract.wire import encode_page
 from rote.errors import Compacted, InvalidInput, NotFound, invariant
 from rote.space.blobs import BlobFile, Joined, drop_upload, send
@@ -73,6 +78,7 @@ def copy_space(
         target.answer(info.did, SidesIn(page))
         sides += len(page.rows)
         after = page.until
+    _copy_vectors(source, target, info.did, since=head.version, tell=tell)
     report = target.begin(info.did, Verify()).result(tell)
     arrived = target.answer(info.did, GetHead(head.version)).hash == head.hash
     return CopyReport(
@@ -219,3 +225,19 @@ def _copy_blob(source: Port, target: Port, did: str, blob: BlobPart) -> bool:
         return bool(target.answer(did, AdoptBlob(blob.hash, upload)))
     finally:
         drop_upload(target, did, upload)
+
+
+def _copy_vectors(source: Port, target: Port, did: str, *, since: int, tell: Tell) -> None:
+    """Copy the vectors of texts that have none in the target.
+
+    `since` is the version that the target is at. A vector of a text that it does not have, because
+    that is newer, waits there for it; after an erasure it is gone by the next copy.
+    """
+    for name in source.answer(did, ListVectorNames()):
+        after, count = b"", 0
+        while page := source.answer(did, VectorsOut(name, after)):
+            hashes = [hash for hash, _ in split_rows(page, dimension_of(name))]
+            target.answer(did, PutVectors(name, page, since))
+            count += len(hashes)
+            tell("vectors", count, count)
+            after = hashes[-1]

@@ -1,6 +1,6 @@
 """The seam to searches, which are a layer above: rote.open gives a store the object that answers them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rote.errors import Unavailable
@@ -18,6 +18,20 @@ class Searching(Protocol):
         """Return the memories that answer a request, each with the included members of its record.
 
         The request is one of retrieval, without the paths of stores. Nothing is written.
+        """
+        ...
+
+    def embed(
+        self,
+        space: "Space",
+        embedder: Any,
+        namespaces: Sequence[str] | None,
+        tell: Callable[[int, int], None],
+    ) -> dict[str, int]:
+        """Make and store the vectors that the texts of a state do not have yet.
+
+        `namespaces` are those whose texts count, None for all. `tell` gets the number of texts that
+        have their vector, and of all.
         """
         ...
 

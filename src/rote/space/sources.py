@@ -1,7 +1,8 @@
 """The sources of a space, for layers above that need time and randomness: those of its store."""
 
-from rote.contract import IdSource, Port
+from rote.contract import Port
 from rote.contract.commands import GetTimes
+from rote.space.home import Home
 from rote.space.space import Space
 
 
@@ -21,6 +22,5 @@ def port_of(space: Space) -> Port:
     return space._port
 
 
-def ids_of(space: Space) -> IdSource | None:
-    """Return the store's source of randomness; None where it has none that can be asked."""
-    return space._ids
+def home_of(space: Space) -> Home:
+    return space._home

@@ -17,7 +17,6 @@ from rote.contract import (
     Glance,
     Head,
     Hit,
-    IdSource,
     MergeResult,
     Port,
     Resolution,
@@ -55,6 +54,7 @@ from rote.space.arguments import check_flags, check_limit, check_list, check_tim
 from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
 from rote.space.commits import commit_at, commits_of
 from rote.space.driving import frames, retry
+from rote.space.home import Home
 from rote.space.running import Runs, RunStart, check_runs
 from rote.space.searching import Searching, check_searching
 from rote.space.transaction import Transaction
@@ -103,7 +103,7 @@ class Space(Upkeep):
         pinned: Head | None = None,
         runs: Runs | None = None,
         searching: Searching | None = None,
-        ids: IdSource | None = None,
+        home: Home = Home(),  # noqa: B008 - it is frozen
     ) -> None:
         self._port = port
         self._info = info
@@ -112,7 +112,7 @@ class Space(Upkeep):
         self._pinned = pinned
         self._runs = runs
         self._searching = searching
-        self._ids = ids
+        self._home = home
         self._view = View(branch, None if pinned is None else pinned.version)
 
     # -- what it is --------------------------------------------------------------------------------
@@ -519,7 +519,7 @@ class Space(Upkeep):
             pinned=pinned,
             runs=self._runs,
             searching=self._searching,
-            ids=self._ids,
+            home=self._home,
         )
 
     # -- branches ----------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Self
 
 from rote.contract import (
     CopyReport,
-    IdSource,
     Local,
     Port,
     SpaceErasure,
@@ -19,6 +18,7 @@ from rote.contract.commands import AdoptSpace, EraseSpace, FindSpace
 from rote.errors import InvalidInput
 from rote.space.arguments import check_flags, check_path, check_progress
 from rote.space.copies import copy_space
+from rote.space.home import Home
 from rote.space.receipts import add_receipt, receipts_in
 from rote.space.running import Runs, check_runs
 from rote.space.searching import Searching
@@ -42,14 +42,14 @@ class Store:
         read_only: bool = False,
         runs: Runs | None = None,
         searching: Searching | None = None,
-        ids: IdSource | None = None,
+        home: Home = Home(),  # noqa: B008 - it is frozen
     ) -> None:
         self._port = port
         self._local = local
         self._create = create
         self._runs = runs
         self._searching = searching
-        self._ids = ids
+        self._home = home
         self._turns: dict[str, threading.RLock] = {}
         self.url = url
         self.read_only = read_only  # whether every write is Denied
@@ -70,7 +70,7 @@ class Store:
             turns=turns,
             runs=self._runs,
             searching=self._searching,
-            ids=self._ids,
+            home=self._home,
         )
 
     def backup(self, path: str | os.PathLike[str]) -> None:

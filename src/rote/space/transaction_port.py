@@ -7,6 +7,8 @@ operations back. Reads of the past are not noted, because nobody changes it:
     own set or delete    the answer depends on the transaction alone; nothing is noted
     own patch            the answer depends on the stored value too, so the read is noted
     scan, find           the range of ids that was really walked, or could have been listed
+    postings             the range of ids that the caller looks at; with own writes in it only a scan
+                         shows them
 """
 
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from msgspec import structs
 from rote.contract import (
     Caller,
     Commit,
+    Found,
     Glance,
     Head,
     Hit,
@@ -40,6 +43,7 @@ from rote.contract.commands import (
     GetTimes,
     GlanceAt,
     MakeCommit,
+    Postings,
     Read,
     Scan,
     Skip,
@@ -78,6 +82,7 @@ class TransactionPort(PortLayer):
             Scan: self._scan,
             Skip: self._skip,
             Find: self._find,
+            Postings: self._postings,
             GetHead: self._head_of,
             GetSnapshot: self._snapshot_of,
             GetTimes: lambda *_: self._now(),
@@ -257,6 +262,16 @@ class TransactionPort(PortLayer):
             return self._port.answer(space, command)
         self._ranges_read.append([command.within, prefix_end(command.within)])
         return self._own_hits.find(command)
+
+    def _postings(self, space: str, command: Postings) -> Found | None:
+        if not self._shows(command.view):
+            return self._port.answer(space, command)
+        if any(id.startswith(command.within) for id in self.buffer.written()):
+            return None
+        found = self._port.answer(space, structs.replace(command, view=self._view))
+        if found is not None:
+            self._ranges_read.append([command.within, prefix_end(command.within)])
+        return found
 
     # -- points ------------------------------------------------------------------------------------
 

@@ -17,10 +17,14 @@ from rote.contract.commands import (
     CollectGarbage,
     Compact,
     Erase,
+    GetHead,
+    GetVectors,
     MakeCheckpoint,
+    PutVectors,
     Reindex,
     Verify,
 )
+from rote.contract.vectors import dimension_of, join_rows, split_rows
 from rote.errors import InvalidInput
 from rote.space.arguments import check_flags, check_progress, erased_by_call
 from rote.space.driving import Progress, counting
@@ -47,6 +51,20 @@ class Upkeep:
         self._check_writable("reindex")
         check_progress(progress)
         self._port.begin(self._did, Reindex()).result(counting(progress))
+
+    @property
+    def newest_version(self) -> int:
+        """The newest version of the space, also on a pinned view."""
+        return self._port.answer(self._did, GetHead()).version
+
+    def get_vectors(self, name: str, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return the stored vectors of texts by their hashes, up to a number at once."""
+        rows = self._port.answer(self._did, GetVectors(name, b"".join(hashes)))
+        return dict(split_rows(rows, dimension_of(name)))
+
+    def put_vectors(self, name: str, vectors: Mapping[bytes, bytes], *, since: int) -> None:
+        """Store the vectors of texts that have none, unless something was erased above a version."""
+        self._port.answer(self._did, PutVectors(name, join_rows(vectors), since))
 
     def checkpoint(self) -> dict[str, Any]:
         """Return a signed statement of the head, to be kept elsewhere."""

@@ -3,6 +3,7 @@
 Few words, threads and times, so that terms meet texts, neighbours lend and ties are common.
 """
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -143,3 +144,32 @@ class ToyCounter:
 
     def count(self, text: str, /) -> int:
         return len(text) // self._characters + 1
+
+
+class ToyEmbedder:
+    """Makes vectors of few numbers that depend on the text alone, some all zeros, some the same."""
+
+    def __init__(self, random: Random, *, dimension: int | None = None) -> None:
+        self.name = random.choice(("toy", "a/b"))
+        self.version = str(random.randrange(3))
+        self.dimension = dimension or random.choice((1, 2, 5, 17))
+        self.asked: list[str] = []  # all texts so far
+
+    def embed(self, texts: Sequence[str], /) -> list[list[float]]:
+        assert 0 < len(texts) <= 64
+        self.asked += texts
+        return [self._vector(text) for text in texts]
+
+    def _vector(self, text: str) -> list[float]:
+        draws = Random(f"{self.name}{self.version}{text.strip()[:3]}")  # so that some are the same
+        if draws.random() < 0.1:
+            return [0.0] * self.dimension
+        scale = draws.choice((1e-200, 1e-5, 1, 1, 1e100))
+        return [draws.choice((draws.gauss(0, 1), 0, 1)) * scale for _ in range(self.dimension)]
+
+
+class AskingEmbedder(ToyEmbedder):
+    """The same, with vectors of its own for questions."""
+
+    def embed_query(self, text: str, /) -> tuple[float, ...]:
+        return tuple(self._vector(f"?{text}"))

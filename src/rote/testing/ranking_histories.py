@@ -1,12 +1,16 @@
-"""Random histories of a space with questions by lexical-1, each compared with the plain reference."""
+"""Random histories of a space with questions by the policies of ranking.
+
+Each answer is compared with that of the plain reference.
+"""
 
 from collections import Counter
 from typing import Any
 
+from rote.questions import HYBRID, LEXICAL
 from rote.retrieval import retrieve
 from rote.space import Space
 from rote.testing.naive_ranking import naive_rank
-from rote.testing.ranking_draws import RankedMemories
+from rote.testing.ranking_draws import RankedMemories, ToyEmbedder
 from rote.testing.retrieval_histories import RetrievalHistory, plain_records
 from rote.values import canonical
 
@@ -17,6 +21,8 @@ class RankingHistory(RetrievalHistory):
     """The same histories, with entries and threads in the records."""
 
     draws = RankedMemories
+    policy = LEXICAL
+    embedder: ToyEmbedder | None = None
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -71,11 +77,13 @@ class RankingHistory(RetrievalHistory):
                 ([name], [name, f"rote:notes@{view.branch}:{last.version}"])
             )
             self.met["two names"] += 1
-        request = self._draws.request([*names, *beside])
+        request = {**self._draws.request([*names, *beside]), "policy": self.policy}
         self._deny_some(request)
         spaces = dict.fromkeys(names, (name, lines))
-        expected = naive_rank(request, self._folder, spaces=spaces)
-        found = retrieve(request, root=self._folder, store=self._store, dropped="full")
+        expected = naive_rank(request, self._folder, spaces=spaces, embedder=self.embedder)
+        found = retrieve(
+            request, root=self._folder, store=self._store, dropped="full", embedder=self.embedder
+        )
         assert dict(found) == expected, (path, request)
         self.met.update(expected["selection"]["dropped_counts"].keys())
         ids = [item["memory_id"] for item in expected["selection"]["selected"]]
@@ -83,6 +91,16 @@ class RankingHistory(RetrievalHistory):
         self.met["branch"] += view.branch != "main" and bool(ids)
         self.met["old version"] += not is_newest and bool(ids)
         self.met["asked"] += 1
+
+
+class HybridHistory(RankingHistory):
+    """The same questions by hybrid-1, with one embedder for all."""
+
+    policy = HYBRID
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.embedder = ToyEmbedder(self._random)
 
 
 def plain_memories(view: Space) -> list[dict[str, Any]]:

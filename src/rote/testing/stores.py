@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rote.contract import Caller, Clock, ContentRule, IdSource, Index, KeyRing, Port
+from rote.contract import Caller, Clock, ContentRule, IdSource, Index, KeyRing, PackedIndex, Port
 from rote.engines import Engine
 from rote.kernel import Kernel
 from rote.kernel.state.wiring import Wiring
@@ -14,10 +14,12 @@ from rote.records.contents import RECORD_CONTENTS
 from rote.records.erasing import MATCHER
 from rote.records.index import RECORDS
 from rote.retrieval.searching import StateSearching
+from rote.retrieval.texts import RecordTexts
 from rote.runs.answers import RunQuestions
 from rote.runs.side_rules import SIDE_RULES
 from rote.runs.store_runs import StoreRuns
 from rote.space import Store
+from rote.space.home import Home
 from rote.space.receipts import ReceiptRule
 from rote.testing.clocks import FixedClock
 from rote.testing.sources import SeededIds
@@ -32,7 +34,8 @@ class StoreSettings:
     ids: IdSource = field(default_factory=SeededIds)
     author: str | None = None  # noted in every commit
     seed: bytes | None = None  # the key seed of the next space that is made
-    indexes: tuple[Index, ...] = (RECORDS, MESSAGES)  # derived indexes that the store keeps
+    # Derived indexes that the store keeps.
+    indexes: tuple[Index | PackedIndex, ...] = (RECORDS, MESSAGES)
     content_rules: tuple[ContentRule, ...] = (RECORD_CONTENTS,)  # what entities may hold
     modes: tuple[str, ...] | None = None  # of runs that are enabled
     lease_seconds: float = 3_600  # of runs; long, so that none ends behind a test's back
@@ -45,8 +48,8 @@ def wiring_on(engine: Engine) -> Wiring:
     """The wiring of a kernel on an engine that is used without a store."""
     return Wiring(
         engine=engine, clock=FixedClock(), ids=SeededIds(), tokens=SystemTokens(),
-        keys=MemoryKeys(), questions=RunQuestions(), indexes={}, side_rules={}, matchers=(),
-        content_rules=(), guarded=(),
+        keys=MemoryKeys(), questions=RunQuestions(), indexes={}, packed={}, side_rules={},
+        matchers=(), content_rules=(), guarded=(), texts=None,
         port=lambda: Kernel.__new__(Kernel), presumes=False,
     )  # fmt: skip
 
@@ -73,6 +76,7 @@ def open_on(
         side_rules=(*SIDE_RULES, ReceiptRule()),
         matchers=(MATCHER,),
         content_rules=settings.content_rules,
+        texts=RecordTexts(),
         presumes=settings.presumes,
     )
     port = layer(kernel)
@@ -95,5 +99,5 @@ def open_on(
         read_only=read_only,
         runs=runs,
         searching=StateSearching(),
-        ids=settings.ids,
+        home=Home(settings.ids),
     )

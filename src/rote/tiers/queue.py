@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
-from rote.contract import Guard, IdSource, SideRow, TokenSource
+from rote.contract import Guard, Hit, IdSource, SideRow, TokenSource
 from rote.contract.commands import AwaitCommit, DropSide, GetSide, ListSides, MakeCommit, PutSide
 from rote.errors import Busy, Denied, InvalidInput, LimitExceeded, NotFound
 from rote.space import Space
@@ -28,7 +28,9 @@ from rote.values.limits import (
     MESSAGE_BYTES_DEFAULT,
     MESSAGE_PLACES_KEPT,
     MESSAGE_TRIES_DEFAULT,
+    MESSAGES_READ_FIRST,
     PAGE_MAX,
+    QUEUES_REMEMBERED,
     SIDES_READ_FIRST,
 )
 
@@ -117,6 +119,9 @@ class QueueTier:
         self._settings = settings
         self._ids = ids
         self._tokens = tokens
+        self._oldest: dict[
+            str, str
+        ] = {}  # by queue, the term of its oldest message at the last look
         self._versions: dict[str, int] = {}  # of entities, for the order within one instant
         self._places: dict[str, int] = {}  # in their commits
 
@@ -150,8 +155,10 @@ class QueueTier:
     def _take(self, queue: str, lease_seconds: float | None, wait_seconds: float) -> Json:
         micros = self._micros(lease_seconds)
         deadline = time.monotonic() + wait_seconds
+        version = 0
         while True:
-            version = self._space.version  # before the look, so that no later put is missed
+            if wait_seconds:  # before the look, so that no later put is missed
+                version = self._space.version
             found = self._look(queue, micros)
             left = deadline - time.monotonic()
             if found.message is not None or left <= 0:
@@ -357,14 +364,40 @@ class QueueTier:
 
     def _ordered(self, queue: str) -> Iterator[Message]:
         """Yield the messages of a queue in the order of their puts."""
-        start = f"{queue}/"
-        hits = self._space.find(MESSAGES.name, start=start, end=f"{queue}0")
-        for _, group in groupby(hits, key=lambda hit: hit.term):
+        for _, group in groupby(self._hits(queue), key=lambda hit: hit.term):
             ids = [hit.id for hit in group]
             if len(ids) > 1:
                 ids = self._by_version(ids)
             for id in ids:
                 yield self._message(queue, id.rpartition("/")[2])
+
+    def _hits(self, queue: str) -> Iterator[Hit]:
+        """Yield messages by the instants of their puts; few at first, because most takes end there.
+
+        The index keeps what is gone, and a walk passes it by. Below the oldest message that was there
+        no new one comes, as commits never go back in time; but a merge may bring old ones.
+        """
+        size, last, start = MESSAGES_READ_FIRST, None, f"{queue}/"
+        is_steady = not self._space.is_pinned and len(self._space.branches()) == 1
+        if is_steady:
+            start = self._oldest.get(queue, start)
+        while True:
+            page = list(
+                self._space.find(
+                    MESSAGES.name, start=start, end=f"{queue}0", after=last, limit=size
+                )
+            )
+            if page and last is None and is_steady:
+                self._remember(queue, page[0].term)
+            yield from page
+            if len(page) < size:
+                return
+            size, last = min(8 * size, PAGE_MAX), page[-1]
+
+    def _remember(self, queue: str, term: str) -> None:
+        if len(self._oldest) >= QUEUES_REMEMBERED:
+            self._oldest.clear()
+        self._oldest[queue] = term
 
     def _by_version(self, ids: list[str]) -> list[str]:
         """Return entities of one instant by version, and by their places in one commit."""

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rote.errors import InvalidInput
-from rote.questions import PHASE6, POLICIES, SPACE_SCHEME, Request, parse_request
+from rote.questions import HYBRID, PHASE6, POLICIES, SPACE_SCHEME, Request, parse_request
 from rote.traces.conformance import is_finite
 from rote.traces.formats import QUERY_NORMALIZATION, SCORE_DECIMALS
 from rote.values import Json, fingerprint, sha256_hex
 
 LEXICAL_POLICY = "rote.lexical"
 LEXICAL_MODE = "lexical"
+HYBRID_POLICY = "rote.hybrid"
+HYBRID_MODE = "hybrid"
 
 # Reasons why a memory was no candidate.
 _REFUSED = ("invalid_record_schema", "trust_denied", "filtered")
@@ -31,8 +33,9 @@ def retrieval_event(
     event_id: str,
     retrieval_event_id: str,
 ) -> dict[str, Json]:
-    """Return the event of a lexical retrieval, from a request and the package that answered it."""
+    """Return the event of a retrieval, from a request and the package that answered it."""
     parsed = parse_request(request, has_store=True, policies=POLICIES)
+    is_hybrid = parsed.policy == HYBRID
     try:
         _check_question(parsed, package)
         policy = (_seed_policy if parsed.policy == PHASE6 else _ranking_policy)(parsed, package)
@@ -42,9 +45,9 @@ def retrieval_event(
         raise InvalidInput(_NOT_A_PACKAGE) from None
     return {
         **identity(run_id=run_id, event_id=event_id, retrieval_event_id=retrieval_event_id),
-        "policy_id": LEXICAL_POLICY,
+        "policy_id": HYBRID_POLICY if is_hybrid else LEXICAL_POLICY,
         "query_normalization_version": QUERY_NORMALIZATION,
-        "retrieval_mode": LEXICAL_MODE,
+        "retrieval_mode": HYBRID_MODE if is_hybrid else LEXICAL_MODE,
         **policy,
         "candidate_count": candidates,
         "selected_records": ranked(records),
@@ -92,10 +95,15 @@ def _ranking_policy(request: Request, package: Mapping[str, Any]) -> dict[str, J
         "policy": policy,
     }
     return {
-        "policy_version": f"{policy['name']}/{policy['analyser']}",
+        "policy_version": "/".join([policy["name"], policy["analyser"], *_embedder(policy)]),
         "query_fingerprint": fingerprint(question),
         "applied_filters": _applied(policy["filters"] or {}, policy["trust"]),
     }
+
+
+def _embedder(policy: Mapping[str, Any]) -> list[str]:
+    embedder = policy["embedder"]
+    return [] if embedder is None else [f"{embedder['name']}@{embedder['version']}"]
 
 
 def _applied(filters: Mapping[str, Json], denied: list[str] | None) -> dict[str, Json]:

@@ -235,6 +235,17 @@ INDEX_BATCH_COMMITS = 256
 # each alone. A read in the meantime looks at the changed entities themselves.
 INDEX_PENDING_MAX = 16
 INDEX_PENDING_BYTES_MAX = 64 * KIB  # of their values
+# The same for a packed index, which takes changes in by the segment.
+PACKED_PENDING_MAX = 256
+PACKED_PENDING_BYTES_MAX = 1 * MIB
+# A segment with fewer rows is small. Small ones are merged once they have so many rows together, or
+# are so many; a merge takes in no more than the rows, and those of one more segment.
+SEGMENT_SMALL_ROWS = 4_096
+SEGMENT_MERGE_ROWS = 8_192
+SEGMENT_SMALL_MAX = 64
+# Bodies of segments in one answer, and those that an erasure holds at once.
+SEGMENT_ANSWER_BYTES_MAX = 32 * MIB
+SEGMENTS_READ_AT_ONCE = 16
 # Commits that do not check an index after one has found it behind. A check costs a commit more than
 # it is worth, since the next read of the index brings it up to date.
 INDEX_BEHIND_COMMITS = 32
@@ -312,7 +323,7 @@ TRUST_SNAPSHOT_BYTES_MAX = 64 * MIB
 RECEIPTS_AT_ONCE_MAX = 10_000
 # A longer line is no record, and is not kept in memory.
 JSONL_LINE_BYTES_MAX = VALUE_BYTES_MAX
-JSONL_READ_BYTES = MIB
+JSONL_READ_BYTES = 512 * KIB
 # Bytes decoded at once: their result fits into the caches of a processor.
 JSONL_DECODED_BYTES = 128 * KIB
 # Corpora kept in a process; the memory of one is a multiple of its file and some bytes per row.
@@ -325,10 +336,13 @@ SIDECARS_MAX = RETRIEVAL_STORES_MAX
 SIDECAR_BLOCK_BYTES = MIB
 # Terms searched in all texts of a corpus before it gets a vocabulary, which costs as much.
 RETRIEVAL_TERMS_PLAIN_MAX = 64
-# One question adds so much text to a vocabulary, in about a quarter of a second. It adds nothing
-# while fewer rows than these are new.
+# One question adds so much text to a vocabulary, in about a tenth of a second, and never more rows
+# than two bytes number. It adds nothing while fewer rows than these are new.
 VOCABULARY_PIECE_CHARACTERS = 4 * MIB
 VOCABULARY_PIECE_ROWS_MIN = 1_024
+VOCABULARY_PIECE_ROWS_MAX = 65_536
+# Parts of words whose rows are remembered, with a byte for each row.
+VOCABULARY_PARTS_MAX = 128
 # The corpus of a space follows its commits until too many of its rows are new or gone. Then it is
 # read again. Too many are more than this number, and more than one of so many rows.
 RETRIEVAL_DRIFT_MIN = 1_000
@@ -346,6 +360,21 @@ MISFITS_MAX = 16
 # Memories in the answer of one search, and the tokens of each excerpt.
 SEARCH_LIMIT_MAX = 1_000
 SEARCH_EXCERPT_TOKENS = 256
+# Numbers in a vector of an embedder, and bytes of the name of its vectors, which is an index key.
+# Frozen with hybrid-1.
+VECTOR_DIMENSION_MAX = 4_096
+VECTOR_NAME_BYTES_MAX = 512
+# Texts that an embedder gets at once; vectors that are asked for or sent at once, and that are
+# multiplied at once, which then fit into the caches of a processor.
+EMBEDDED_AT_ONCE = 64
+VECTORS_AT_ONCE_MAX = 1_000
+VECTORS_MULTIPLIED_AT_ONCE = 1_024
+# Vectors of which a sweep finds out at once whether a state has their text: one walk over all values.
+VECTORS_SWEPT_AT_ONCE = 500_000
+# Vectors kept in a process, of the states and files that were asked last.
+VECTOR_CACHE_BYTES_MAX = 512 * MIB
+# Bytes that a vector takes beside its own.
+VECTOR_ENTRY_BYTES = 192
 # A longer text is analysed in parts of about so many characters.
 ANALYSED_CHARACTERS = 64 * KIB
 
@@ -451,6 +480,10 @@ MESSAGE_TRIES_DEFAULT = 5
 MESSAGE_BYTES_DEFAULT = 1 * MIB
 # Messages whose versions are remembered, to order those that were put in one instant.
 MESSAGE_PLACES_KEPT = 100_000
+# Queues of which a host remembers where its messages begin.
+QUEUES_REMEMBERED = 10_000
+# Messages of a queue looked at first: more are needed where the oldest are leased or dead.
+MESSAGES_READ_FIRST = 4
 # Side rows asked for at first: a queue has few messages that were tried.
 SIDES_READ_FIRST = 64
 # Names that options, grants and redactions list.

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rote.values import decode
 from tests.unit.cli.command import error_of, run, run_ok, run_process
 from tests.unit.cli.test_outcome import on_terminal
 
@@ -222,3 +223,70 @@ def test_a_space_is_asked_by_lexical_1(store_path: Path) -> None:
     assert "filters must be an object" in error_of(
         run("retrieve", wrong, *LEXICAL, store=store_path)
     )
+
+
+# -- by an embedder -----------------------------------------------------------------------------------
+
+EMBEDDERS = """
+print("loading")
+
+class Lengths:
+    name, version, dimension = "lengths", "1", 2
+    def embed(self, texts):
+        print("embedding")
+        return [[len(text), 1] for text in texts]
+
+made = Lengths()
+
+def make():
+    return made
+
+def fails():
+    raise OSError("no model")
+
+class Failing(Lengths):
+    def embed(self, texts):
+        return 1 / 0
+
+class Wordy(Lengths):
+    name = "two words"
+
+number = 5
+"""
+HYBRID = ("--policy", "hybrid-1", "--no-cache", "--json")
+
+
+def test_an_embedder_is_named_as_an_object_a_class_or_a_function(root: Path) -> None:
+    (root / "embedders.py").write_text(EMBEDDERS)
+    answers = set()
+    for name in ("made", "Lengths", "make"):
+        told = run_process(
+            "retrieve", REQUEST, *HYBRID, "--embedder", f"embedders:{name}", cwd=root
+        )
+        assert told.returncode == 0, told.stderr
+        assert "embedding" in told.stderr
+        answers.add(told.stdout)
+    [answer] = answers
+    assert decode(answer)["policy"]["embedder"]["name"] == "lengths"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("none:made", "cannot import none"),
+        ("embedders:other", "there is no other"),
+        ("embedders", "name a function as MODULE:FUNCTION"),
+        ("embedders:fails", "embedders.py, line 16)"),
+        ("embedders:Failing", "failed: ZeroDivisionError: division by zero"),
+        ("embedders:Wordy", "without @ and white space"),
+        ("embedders:number", "failed: TypeError"),
+        (None, "hybrid-1 compares vectors"),
+    ],
+)
+def test_what_is_no_embedder_is_told(root: Path, name: str | None, words: str) -> None:
+    (root / "embedders.py").write_text(EMBEDDERS)
+    named = () if name is None else ("--embedder", name)
+    told = run_process("retrieve", REQUEST, *HYBRID, *named, cwd=root)
+    assert told.returncode == 2
+    assert words in told.stderr.splitlines()[-1]
+    assert told.stdout == ""

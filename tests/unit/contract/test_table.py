@@ -9,7 +9,7 @@ from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import pytest
-from msgspec import Struct
+from msgspec import Struct, UnsetType
 
 from rote.contract import Caller, Tell, commands
 from rote.contract.commands import Command, Read, StoreCommand, Work
@@ -28,7 +28,7 @@ COMMANDS = [
     and issubclass(kind, Command)
     and kind not in (Command, StoreCommand, Work)
 ]
-PLAIN = {str, int, bool, float, bytes, type(None), Any}
+PLAIN = {str, int, bool, float, bytes, type(None), UnsetType, Any}
 CONTAINERS = {tuple, list, dict, Sequence, Mapping}
 
 

@@ -4,17 +4,25 @@ import os
 import tracemalloc
 import weakref
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 import rote
 from rote.errors import Unavailable
+from rote.retrieval import files
 from rote.retrieval.cache import CorpusCache
-from rote.retrieval.corpus import Corpus
+from rote.retrieval.corpus import COLUMNS, Corpus
+from rote.retrieval.details import Details
 from rote.retrieval.files import _Content, read_file
 from rote.values import sha256_hex
-from rote.values.limits import CORPUS_TIMES, JSONL_LINE_BYTES_MAX, JSONL_READ_BYTES
+from rote.values.limits import (
+    CORPUS_TIMES,
+    JSONL_LINE_BYTES_MAX,
+    JSONL_READ_BYTES,
+    VOCABULARY_PARTS_MAX,
+)
 
 LINE = b'{"memory_id":"%d","text":"some words"}\n'
 
@@ -185,6 +193,40 @@ def test_files_of_one_name_in_two_folders_are_both_kept(tmp_path: Path) -> None:
     assert corpora[1] is corpora[3]
 
 
+def test_details_of_any_shape_are_read_as_strictly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines of the usual shape are decoded at once, and others one by one."""
+    members = [
+        b'"kind":"k"', b'"kind":""', b'"kind":5', b'"kind":null', b'"namespace":"n"', b'"more":1',
+        b'"metadata":{}', b'"metadata":null', b'"metadata":[]', b'"metadata":{"thread":"t","turn":2}',
+        b'"metadata":{"turn":2.0}', b'"metadata":{"turn":-0}', b'"metadata":{"turn":true}',
+        b'"metadata":{"a":["b"],"c":null}', b'"metadata":{"a":[1]}', b'"metadata":{"a":{"b":1}}',
+        b'"metadata":{"n":9223372036854775807}', b'"metadata":{"n":9223372036854775808}',
+        b'"metadata":{"n":-9223372036854775808}', b'"metadata":{"a":1,"a":"b"}', b'"refs":[{}]',
+        b'"metadata":{"a":NaN}', b'"metadata":{"\\ud800":1}', b'"metadata":{"a":"\\ud800"}',
+        b'"metadata":{"a":1},"metadata":{"b":2}', b'"tags":["T"]', b'"ts_utc":"2026-01-02"',
+    ]  # fmt: skip
+    draw = Random(1)
+    lines = [
+        b'{"memory_id":"m%d","text":"x",%s}' % (number, b",".join(draw.sample(members, 2)))
+        for number in range(400)
+    ]
+    path = tmp_path / "s.jsonl"
+    seen = []
+    for _ in range(2):
+        columns = []
+        for start in range(0, len(lines), 4):
+            path.write_bytes(b"\n".join(lines[start : start + 4]))
+            corpus = read_file(path, "s.jsonl", CorpusCache())
+            columns += [getattr(corpus, name) for name in (*COLUMNS, "invalid")]
+            columns.append([type((each or Details()).turn) for each in corpus.details])
+        seen.append(columns)
+        monkeypatch.setattr(files, "_simple", lambda lines: None)
+        monkeypatch.setattr(files, "_detailed", lambda lines: None)
+    assert seen[0] == seen[1]
+
+
 @pytest.mark.parametrize("line", [b"{\n", b'{"memory_id":"%d","text":"x"}\n', LINE])
 def test_what_is_kept_takes_no_more_memory_than_is_reckoned(line: bytes, tmp_path: Path) -> None:
     """Short lines take many times their length."""
@@ -196,9 +238,11 @@ def test_what_is_kept_takes_no_more_memory_than_is_reckoned(line: bytes, tmp_pat
     try:
         corpus = read_file(tmp_path / "s.jsonl", "s.jsonl", cache)
         for reason in ("budget_exhausted", "max_items_reached"):
-            list(corpus.order.encoded(corpus.rows(), reason, corpus))
-        corpus.vocabulary(corpus.looked_for_min)
-        corpus.vocabulary(1)
+            list(corpus.encoded_drops.of(corpus.order, reason, corpus))
+        list(corpus.words(corpus.looked_for_min))
+        for words in corpus.words(1):
+            for number in range(2 * VOCABULARY_PARTS_MAX):
+                words.marks(str(number))
         taken = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()

@@ -24,7 +24,7 @@ from rote.testing.retrieval_draws import Memories
 from rote.values.limits import SIDECAR_BLOCK_BYTES
 from tests.lanes import examples
 
-COLUMNS = ("paths", "ids", "hashes", "instants", "texts", "lowers", "tags", "invalid")
+COLUMNS = ("paths", "ids", "hashes", "instants", "texts", "tags", "invalid")
 BLOCK: list[Any] = [["a"], ["f" * 64], [0], ["text"], [["tag"]], [0], [None], [["b", "f" * 64]]]
 
 

@@ -1,5 +1,6 @@
 """Profiles, adapters and verbs: the table of the contract, typed from it and not from the code."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,9 @@ store compute-and-store
     patch     w  d  | id ops
     delete    w  d  | id
     transact  w  d  | operations
+sqlite compute-and-store
+    query    -  -  | sql
+    execute  w  d  | sql
 fs compute-and-store
     read    -  -  | path
     write   w  d  | path content
@@ -79,14 +83,27 @@ def _table() -> dict[str, tuple[str, dict[str, tuple[bool, bool, list[str]]]]]:
 TABLE = _table()
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> rote.Store:
-    return rote.open(":memory:")
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[rote.Store]:
+    with rote.open(tmp_path / "memory.db") as store:
+        yield store
 
 
 def host_of(profile: str, store: rote.Store) -> rote.Host:
-    """Return a host that has everything configured."""
-    return rote.Host(profile, store=store, fs={"sandbox_root": ".", "allow_delete": True})
+    """Return a host that has everything configured, beside its store."""
+    folder = Path(store.url).parent
+    tables = {
+        "path": str(folder / "m.db"),
+        "allow_tables": ["*"],
+        "allow_write": True,
+        "create": True,
+    }
+    return rote.Host(
+        profile,
+        store=store,
+        sqlite=tables,
+        fs={"sandbox_root": str(folder), "allow_delete": True},
+    )
 
 
 @pytest.mark.parametrize("profile", ORDER)

@@ -1,6 +1,7 @@
 """Making commits durable: one transaction for all waiting jobs, and an answer for each."""
 
 import sys
+from contextlib import suppress
 
 from rote.contract import Commit
 from rote.engines import Contended, OutcomeUnknown
@@ -11,9 +12,10 @@ from rote.kernel.committing.commit_queue import CommitQueue, Group
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job, fail
 from rote.kernel.committing.plans import plan
-from rote.kernel.log.nonsense import is_of_caller, unreadable
+from rote.kernel.log.nonsense import NONSENSE, is_of_caller, unreadable
 from rote.kernel.log.outcomes import settle
-from rote.kernel.reading import indexes
+from rote.kernel.reading.index_upkeep import follow
+from rote.kernel.reading.segments import merge_small
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceWriter
 from rote.values.limits import CONTENTION_ATTEMPTS_MAX, OPTIMISTIC_ATTEMPTS_MAX
@@ -38,8 +40,11 @@ class Committer:
         self._space = space
         wiring = space.wiring
         self._wiring = wiring
-        self._indexes = tuple(wiring.indexes.values())
-        self._followed = tuple(index.prefix for index in self._indexes)
+        prefixes = [index.prefix for index in wiring.indexes.values()]
+        prefixes += [index.prefix for index in wiring.packed.values()]
+        self._followed = tuple(dict.fromkeys(prefixes))
+        self._packed = wiring.packed
+        self._unmerged: set[str] = set()  # packed indexes that have got a segment
         # Whether a plan may be made without the lock. It may then draw a salt for an entity that
         # turns out to have one.
         self._presumes = wiring.presumes and wiring.engine.is_remote
@@ -72,6 +77,8 @@ class Committer:
             raise
         finally:
             inside.block = None
+        if self._unmerged:
+            self._merge_segments()
         if job.interruption is not None:
             raise job.interruption
         if job.error is not None:
@@ -193,14 +200,12 @@ class Committer:
         draft.write(rows, number)
         for blob in draft.blobs.values():
             rows.put_blob(number, blob)
-        if draft.oldest is not None or draft.erased:
-            return  # an erasure or a compaction makes what is known of the indexes void
-        for index in self._indexes:
-            coverage = indexes.follow(
-                draft.reads, index, draft.changes, before=draft.base, after=draft.version
+        if draft.voids_indexes:
+            return
+        if draft.changes or draft.version >= draft.space.covered.due:
+            draft.coverage = follow(
+                draft.reads, draft.changes, before=draft.base, after=draft.version
             )
-            if coverage is not None:
-                draft.coverage[index.name] = coverage
 
     def _answer(self, draft: Draft, answers: list[tuple[Job, Commit | None]]) -> None:
         if draft.commits:
@@ -221,12 +226,25 @@ class Committer:
             if draft.presumed:
                 for number in draft.proven_ungoverned():
                     space.note_ungoverned(number, draft.version)
-            space.coverage.update(draft.coverage)
+            coverage = None if draft.voids_indexes else draft.coverage
+            space.followed(draft.base, draft.version, coverage)
+            for name, known in draft.coverage.items():
+                if known is not None and known.noted == draft.version and name in self._packed:
+                    self._unmerged.add(name)
         elif answers:
             # These commits were found in the log; their writer may have died before its sync.
             self._space.engine.harden()
         for job, commit in answers:
             job.result, job.is_unneeded = commit, commit is None
+
+    def _merge_segments(self) -> None:
+        """Merge small segments of packed indexes, after the transaction that has added some.
+
+        The commit is durable: nothing that goes wrong here is its outcome. The next one tries again.
+        """
+        while self._unmerged:
+            with suppress(KeyError, RoteError, *NONSENSE):
+                merge_small(self._space, self._packed[self._unmerged.pop()])
 
     def _answer_interrupted(
         self,

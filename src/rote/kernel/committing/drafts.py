@@ -32,11 +32,17 @@ class Draft(Appender):
     changes: list[IndexChange] = field(default_factory=list)
     presumed: set[str] = field(default_factory=set)  # entities that were assumed to be new
     found_new: bool = False  # whether a look into the store found an entity or a key to be new
-    coverage: dict[str, Coverage] = field(default_factory=dict)  # of indexes that follow
+    # The coverage of indexes that the changes concern; None for one that does not follow.
+    coverage: dict[str, Coverage | None] = field(default_factory=dict)
     erased: frozenset[str] = (
         frozenset()
     )  # entities that the last commit erases; none comes after it
     oldest: int | None = None  # the new oldest readable version, when the last commit moves it
+
+    @property
+    def voids_indexes(self) -> bool:
+        """Whether what is known of the indexes is void, after an erasure or a compaction."""
+        return self.oldest is not None or bool(self.erased)
 
     def look_up(
         self, branch: str, ids: Collection[str], *, may_be_new: bool = False

@@ -241,8 +241,9 @@ def _add(
         event=event,
         attempt=job.attempt,
     )
-    for id, own in changed.items():
-        draft.changes.append(IndexChange(version, number, id, draft.entries[(number, id)], own))
+    for id, before in changed.items():
+        after, is_own = draft.entries[(number, id)], before.version > branch.fork_version
+        draft.changes.append(IndexChange(version, number, id, after, before, is_own))
     if job.key is not None:
         draft.note_key(job.key, job.payload)
     for guard, body in job.guards:
@@ -252,13 +253,13 @@ def _add(
 
 def _complete(
     draft: Draft, job: Job, branch: BranchRow, steps: list[Step], ids: IdSource
-) -> dict[str, Entry | None]:
+) -> dict[str, Entry]:
     """Give every step the salt of its entity, a new one for a new entity.
 
     Drawing a salt may fail, so this comes before anything is appended. Return the entities that
-    indexes follow, as the branch itself had them before; None for one that it only inherited.
+    indexes follow, as the branch showed them before.
     """
-    changed: dict[str, Entry | None] = {}
+    changed: dict[str, Entry] = {}
     known: dict[str, bytes] | None = None
     followed = draft.followed
     for id, _, _, _, _, before, after in steps:
@@ -273,7 +274,7 @@ def _complete(
             draft.found_new = True
         after.salt = salt
         if id.startswith(followed) and id not in changed:
-            changed[id] = before if before.version > branch.fork_version else None
+            changed[id] = before
     return changed
 
 

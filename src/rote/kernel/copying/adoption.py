@@ -154,6 +154,11 @@ class Adoption:
             forget_in_sides(writes, erased, in_copy=True)
         return forgotten.facts > 0
 
+    @property
+    def is_erasing(self) -> bool:
+        """Whether the last commit is an erasure."""
+        return bool(self._erased)
+
     # -- what is there already ---------------------------------------------------------------------
 
     def _unknown(self, pairs: Iterable[_Pair]) -> dict[_Place, str]:

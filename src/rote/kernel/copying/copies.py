@@ -27,6 +27,7 @@ from rote.kernel.copying.adoption import Adoption
 from rote.kernel.keeping import checkpoints
 from rote.kernel.keeping.compactions import give_room_back
 from rote.kernel.keeping.erasures import scrub
+from rote.kernel.keeping.vectors import sweep_vectors
 from rote.kernel.log.appender import Appender
 from rote.kernel.log.commits import commit_of
 from rote.kernel.log.erased_facts import remains_in
@@ -132,7 +133,8 @@ def copy_in(space: OpenSpace, command: CopyIn) -> Head:
         if not appender.commits:
             # All commits were found in the log; their writer may have died before its sync.
             space.engine.harden()
-        elif is_unclean:
+        # What came as erased, and was never here, may have left vectors of an earlier copy.
+        elif is_unclean or (adoption.is_erasing and sweep_vectors(space)):
             # When others use the files, the note of the erasure stays, and gc scrubs later.
             with suppress(Busy):
                 scrub(space)

@@ -8,6 +8,8 @@ That version is the horizon. The steps, all in one transaction:
     3  digest      of all that is left up to the horizon; signed, it proves what the dropped hashes did
     4  indexes     are dropped, and built again from what is left when they are asked
 
+Afterwards vectors of texts that no state has any more are dropped, and the files get smaller.
+
 Each step walks all facts up to the horizon in the order of entities and holds one page of them.
 log/foundations.py says which facts are kept, and why they suffice. Frozen: the event and the
 checkpoint, docs/formats/chain.md and checkpoint.md.
@@ -33,6 +35,7 @@ from rote.kernel.committing.jobs import Job, Prepared
 from rote.kernel.keeping import checkpoints
 from rote.kernel.keeping.declared_sides import refuse_below_pins
 from rote.kernel.keeping.erasures import ROOM, note_of
+from rote.kernel.keeping.vectors import sweep_vectors
 from rote.kernel.log.entries import entry_of
 from rote.kernel.log.events import SpaceCompacted, compactions_above
 from rote.kernel.log.foundations import (
@@ -211,11 +214,12 @@ def _nothing(foundation: Foundation | None) -> Compaction:
 
 
 def give_room_back(space: OpenSpace) -> bool:
-    """Make the store's files smaller; return whether that was possible.
+    """Drop vectors of texts that are gone, and make the files smaller; return whether that was possible.
 
     When others use the files, or own them, a note is written, and gc does it later.
     """
     with suppress(Unavailable):  # someone reads, or there is too little room to write files anew
+        sweep_vectors(space)
         if space.engine.scrub().is_whole:
             return True
     with suppress(Unavailable):

@@ -3,7 +3,8 @@
     1  one transaction, under the lock: of each fact only its remains are kept (log/erased_facts.py),
        pointers become tombstones, derived rows and unsalted payload digests are dropped, a commit
        records it, and a side row notes that copies may be left in the engine's files
-    2  scrub: `Engine.scrub` removes these copies, and then the note is deleted
+    2  scrub: vectors of texts that no state has any more are dropped (vectors.py), `Engine.scrub`
+       removes these copies, and then the note is deleted
 
 After a crash between the two the note is still there, and the next `erase` or `gc` does step 2.
 Data of blobs that the values referred to stays until gc drops it; gc writes a note of its own. Frozen:
@@ -28,12 +29,14 @@ from rote.kernel.committing.plans import commit_at
 from rote.kernel.keeping.declared_sides import forget_in_sides
 from rote.kernel.keeping.selections import Selection, selection_of, too_many
 from rote.kernel.keeping.space_erasures import drop_store_notes, store_notes
+from rote.kernel.keeping.vectors import sweep_vectors
 from rote.kernel.log.branches import NEWEST, Branches
 from rote.kernel.log.erased_facts import erased_row, remains_in
 from rote.kernel.log.events import BranchMerged, erase_event, erased_by, event_of, event_rows
 from rote.kernel.log.foundations import foundation_of
 from rote.kernel.log.key_rows import key_record, meaning_of
 from rote.kernel.log.seals import KEY, SCRUB, side_record
+from rote.kernel.reading.segments import forget_in_segments
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import Json, canonical, check_key, check_reason, format_time
@@ -178,6 +181,7 @@ def forget(
             id_bytes += len(id.encode())
             _check_bounds(len(done.ids), id_bytes)
     if done.ids:
+        forget_in_segments(writes, frozenset(done.ids))
         _blur_keys(writes, _merges(writes.rows, writes.number, after=done.oldest))
         foundation = foundation_of(writes.rows, writes.number)
         done.below = 0 if foundation is None else foundation.before
@@ -323,13 +327,14 @@ def note_of(reads: SpaceReader, key: str, version: int) -> SideRecord:
 
 
 def scrub(space: OpenSpace) -> Scrubbed:
-    """Remove copies of what was erased from the files.
+    """Remove vectors of erased texts, and copies of what was erased from the files.
 
     The notes stay where this user may not do all of it, so that the owner's gc does the rest.
     """
     reads = space.reader()
     # Before the scrub: it does not cover notes that come later.
     notes, spaces = list(notes_in(reads)), list(store_notes(reads.rows))
+    sweep_vectors(space)
     includes_data = bool(spaces) or any(_is_of_data(reads, note) for note in notes)
     try:
         scrubbed = space.engine.scrub(payloads=includes_data)

@@ -7,7 +7,8 @@
     4  drop chunks of condemned blobs and of abandoned uploads, in bounded transactions
 
     5  drop superseded snapshots, see snapshot_thinning.py
-    6  scrub: remove copies of erased content that could not be removed before, see erasures.py. In a
+    6  drop vectors of texts that no state has, see vectors.py
+    7  scrub: remove copies of erased content that could not be removed before, see erasures.py. In a
        space where anything was ever erased, also copies of dropped data, because nothing tells
        whether that data was a part of what was erased
 
@@ -28,6 +29,7 @@ from rote.kernel.blobs.blob_references import newest_described, referred
 from rote.kernel.keeping.erasures import DROPPED_DATA, ROOM, note_of, notes_in, scrub
 from rote.kernel.keeping.snapshot_thinning import thin
 from rote.kernel.keeping.space_erasures import store_notes
+from rote.kernel.keeping.vectors import sweep_vectors
 from rote.kernel.log.events import erasures
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
@@ -62,6 +64,7 @@ def collect(space: OpenSpace, command: CollectGarbage, tell: Tell) -> GcReport:
     uploads, uploads_size = _drop_uploads(space, before=now - int(idle * _MICROS), tell=tell)
     kept = sum(1 for _ in _whole(space.reader(), after=b""))
     snapshots = thin(space, advance=lambda count: tell("thinning", count, count))
+    sweep_vectors(space, tell)
     space.engine.tidy()
     notes = [note.key for note in notes_in(space.reader())]
     is_shrunk = False

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from rote.contract import Conditions
 from rote.contract.operations import DELETE, PATCH
 from rote.engines.rows import FactPlace, FactRow
+from rote.errors import Corrupt
 from rote.kernel.log.entries import entry_of, snapshot_in
+from rote.kernel.log.nonsense import NONSENSE
 from rote.kernel.log.page_sizes import next_page, size_of
 from rote.kernel.state.space_reader import SpaceReader
 from rote.patch.apply import replay
@@ -36,6 +38,22 @@ def has_met(reads: SpaceReader, conditions: Conditions, id: str, *, until: int) 
     """Whether an entity met the conditions at some version."""
     found = ids_that_met(reads, conditions, id, after=None, until=until)
     return next(found, None) == id
+
+
+def values_below(reads: SpaceReader, prefix: str, *, until: int) -> Iterator[tuple[str, Json]]:
+    """Yield the id of each entity below a prefix, once with each value that it ever had.
+
+    Values that were erased, or that are damaged, are left out.
+    """
+    past = _Past(reads)
+    for fact in _facts_below(reads, prefix, after=None, until=until):
+        if fact.salt is None or fact.op == DELETE:
+            continue
+        try:
+            value = past.after(fact)
+        except (Corrupt, *NONSENSE):
+            continue
+        yield fact.id, value
 
 
 def _holds(conditions: Conditions, past: "_Past", fact: FactRow) -> bool:

@@ -15,7 +15,7 @@ from rote.engines.rows import (
 from rote.kernel.log.entries import entry_of
 from rote.kernel.log.events import erasures
 from rote.kernel.proving.inspection import Inspection
-from rote.kernel.reading.indexes import expected_rows
+from rote.kernel.reading.index_rows import expected_rows
 from rote.values.limits import (
     CONTENTION_ATTEMPTS_MAX,
     FAULTS_MAX,

@@ -8,6 +8,7 @@ faults are reported, up to a bound.
     pass 2  pointers    of entities and tombstones, against the facts that they lead to
     pass 3  beside      side rows, checkpoints, branches, names; indexes at the end
     pass 4  blobs       the data of each against its hash; every described blob must be stored
+    pass 5  vectors     the form and the seal of each
 """
 
 from collections.abc import Callable
@@ -29,10 +30,19 @@ from rote.kernel.proving.index_pass import inspect_indexes
 from rote.kernel.proving.inspection import Inspection
 from rote.kernel.proving.log_pass import inspect_log
 from rote.kernel.proving.pointer_pass import inspect_entities
+from rote.kernel.proving.segment_pass import inspect_segments
+from rote.kernel.proving.vector_pass import inspect_vectors
 from rote.kernel.state.open_space import OpenSpace
 from rote.values.limits import CONTENTION_ATTEMPTS_MAX
 
-_PASSES = (inspect_foundation, inspect_log, inspect_entities, inspect_beside, inspect_blobs)
+_PASSES = (
+    inspect_foundation,
+    inspect_log,
+    inspect_entities,
+    inspect_beside,
+    inspect_blobs,
+    inspect_vectors,
+)
 
 
 def verify(space: OpenSpace, command: Verify, tell: Tell) -> VerifyReport:
@@ -67,6 +77,8 @@ def _report(space: OpenSpace, against: dict[str, Any] | None, tell: Tell) -> Ver
         _guarded(inspection, inspect, space.engine.reader())
     for index in space.wiring.indexes.values():
         _guarded(inspection, partial(inspect_indexes, index=index), space.engine.reader())
+    for packed in space.wiring.packed.values():
+        _guarded(inspection, partial(inspect_segments, index=packed), space.engine.reader())
     if against is not None:
         inspection.faults += checkpoints.faults_against(
             space.reader(), against, oldest=inspection.oldest

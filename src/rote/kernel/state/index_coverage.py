@@ -1,26 +1,106 @@
-"""The coverage of an index: the version up to which its rows are complete, and the changes since."""
+"""The coverage of indexes: the version up to which each is complete, and the changes since."""
 
-from msgspec import UNSET, Struct, UnsetType
+from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import UNSET, Struct, UnsetType, structs
+
+from rote.contract.index import Change
+from rote.kernel.log.branches import NEWEST
 from rote.kernel.log.entries import Entry
+from rote.values.limits import INDEX_BATCH_COMMITS
 
 
-class IndexChange(Struct, frozen=True, gc=False):
-    """An entity after one commit, for the indexes."""
+class IndexChange(Struct, gc=False):
+    """An entity after one commit, for the indexes. It never changes, except that `shown` is added."""
 
     version: int
     branch: int
     id: str
     entry: Entry
-    # The entry that the branch itself had before, None when it had none; UNSET when not looked up.
-    before: Entry | UnsetType | None = UNSET
+    # The entry that the branch showed before; UNSET when it was not looked up.
+    before: Entry | UnsetType = UNSET
+    is_own: bool = False  # whether that entry was written on the branch itself, and not inherited
+    shown: Change | None = None  # the same for a packed index, once it was asked for
+
+
+class Pending(Struct, frozen=True, gc=False):
+    """Changes that wait for an index. To add some costs the same however many there are."""
+
+    count: int = 0
+    size: int = 0  # their weight, as the keeper of the index weighs them
+    last: tuple[IndexChange, ...] = ()
+    earlier: "Pending | None" = None
+
+    def adding(self, changes: Sequence[IndexChange], *, size: int) -> "Pending":
+        if not changes:
+            return self
+        return Pending(self.count + len(changes), self.size + size, tuple(changes), self)
+
+    def __iter__(self) -> Iterator[IndexChange]:
+        """Yield the changes, oldest first."""
+        parts = []
+        part: Pending | None = self
+        while part is not None:
+            parts.append(part.last)
+            part = part.earlier
+        for changes in reversed(parts):
+            yield from changes
 
 
 class Coverage(Struct, frozen=True, gc=False):
-    noted: int  # its rows are complete up to this version, as the store notes
+    noted: int  # what is stored of the index is complete up to this version, as the store notes
     complete: int  # the changes above `noted` and up to this version are known
-    pending: tuple[IndexChange, ...]  # those changes, under the prefix of the index, oldest first
+    pending: Pending  # those changes, under the prefix of the index
     erasures: int  # that this process had met by then; after another one it is computed again
 
 
-NOTHING = Coverage(0, 0, (), 0)
+NOTHING = Coverage(0, 0, Pending(), 0)
+
+
+class Covered(Struct, frozen=True, gc=False):
+    """The coverage of all indexes that this process follows.
+
+    The commits in (since, until] are of this process. It has added their changes to each coverage
+    that was complete up to there, so those that had nothing to add are complete up to `until` too.
+    """
+
+    since: int = 0
+    until: int = 0
+    indexes: Mapping[str, Coverage] = {}
+    due: int = 0  # a commit from this version on also looks at indexes that it does not concern
+
+    def get(self, name: str) -> Coverage | None:
+        known = self.indexes.get(name)
+        if known is not None and self.since <= known.complete < self.until:
+            return Coverage(known.noted, self.until, known.pending, known.erasures)
+        return known
+
+    def after_commits(
+        self, before: int, after: int, changed: Mapping[str, Coverage | None], *, erasures: int
+    ) -> "Covered":
+        """Return the coverage after commits of this process.
+
+        `changed` has None for an index that did not follow. `erasures` were met until now.
+        """
+        since = self.since if self.until == before else before
+        if not changed:
+            return Covered(since, after, self.indexes, self.due)
+        indexes = dict(self.indexes)
+        for name, coverage in changed.items():
+            if coverage is None or coverage.erasures != erasures:
+                indexes.pop(name, None)
+            else:
+                indexes[name] = coverage
+        due = min([known.noted for known in indexes.values()], default=NEWEST)
+        return Covered(since, after, indexes, due + INDEX_BATCH_COMMITS)
+
+    def having(self, name: str, coverage: Coverage) -> "Covered":
+        """Return the same with what a reader has found out, unless commits have been added since."""
+        if self.since <= coverage.complete < self.until:
+            return self
+        due = min(self.due, coverage.noted + INDEX_BATCH_COMMITS)
+        return Covered(self.since, self.until, {**self.indexes, name: coverage}, due)
+
+    def without(self, name: str) -> "Covered":
+        indexes = {each: known for each, known in self.indexes.items() if each != name}
+        return structs.replace(self, indexes=indexes)

@@ -6,7 +6,7 @@ read never misses a commit of another process, and needs no look-up for a cached
 """
 
 import threading
-from collections.abc import Callable, Collection, Container
+from collections.abc import Callable, Collection, Container, Mapping
 from typing import Any, TypeVar
 
 from msgspec import UNSET
@@ -16,7 +16,7 @@ from rote.kernel.log.branches import Branches
 from rote.kernel.log.commit_graph import CommitGraph
 from rote.kernel.log.entries import Entry
 from rote.kernel.state.entry_cache import EntryCache, EntryKey
-from rote.kernel.state.index_coverage import Coverage
+from rote.kernel.state.index_coverage import Coverage, Covered
 from rote.kernel.state.space_reader import SpaceReader
 from rote.kernel.state.wiring import Wiring
 from rote.schemas.registry import REGISTRY_ID
@@ -50,8 +50,8 @@ class OpenSpace:
         self.ungoverned: set[int] = set()
         # Whether entities and keys that were not cached turned out to be new the last time.
         self.presumes = True
-        # The coverage of indexes, by name. Forgetting one costs only another look.
-        self.coverage: dict[str, Coverage] = {}
+        # The coverage of indexes. Forgetting it costs only another look.
+        self.covered = Covered()
         # For an index that is behind: the version from which on a commit checks it again.
         self.behind_until: dict[str, int] = {}
         self.last_reader: SpaceReader | None = None  # of the thread that asked last
@@ -140,6 +140,25 @@ class OpenSpace:
             # Last: a reader that sees the new version must find no older entry.
             self.known, self.known_hash = after, hash
 
+    def cover(self, name: str, coverage: Coverage | None) -> None:
+        """Remember what a reader has found out about an index; None to forget what is known."""
+        with self.lock:
+            if coverage is None:
+                self.covered = self.covered.without(name)
+            elif coverage.erasures == self.erasures:
+                self.covered = self.covered.having(name, coverage)
+
+    def followed(
+        self, before: int, after: int, coverage: Mapping[str, Coverage | None] | None
+    ) -> None:
+        """Remember the coverage of indexes after commits; None when no index followed."""
+        with self.lock:
+            if coverage is None:
+                self.covered = Covered()
+            else:
+                known = self.covered
+                self.covered = known.after_commits(before, after, coverage, erasures=self.erasures)
+
     def forget(self, *, is_loss: bool) -> None:
         """Forget all state, because the log no longer contains the commit of `known`."""
         with self.lock:
@@ -147,7 +166,7 @@ class OpenSpace:
             self.is_ready = False
             self.known, self.known_hash, self.oldest = 0, b"", 0
             self.losses += is_loss
-            self.coverage.clear()
+            self.covered = Covered()
             self.behind_until.clear()
         with self.graph_lock:
             self.graph = CommitGraph()
@@ -165,4 +184,4 @@ class OpenSpace:
 
     def met_erasure(self) -> None:
         self.erasures += 1
-        self.coverage.clear()  # pending changes may hold erased content
+        self.covered = Covered()  # pending changes may hold erased content

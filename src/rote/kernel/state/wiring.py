@@ -11,9 +11,11 @@ from rote.contract import (
     Index,
     KeyRing,
     Matcher,
+    PackedIndex,
     Port,
     Questions,
     SideRule,
+    TextRule,
     TokenSource,
 )
 from rote.engines import Engine
@@ -30,11 +32,13 @@ class Wiring(Struct, frozen=True, eq=False):
     tokens: TokenSource
     keys: KeyRing
     indexes: Mapping[str, Index]  # by name
+    packed: Mapping[str, PackedIndex]  # by name
     questions: Questions  # computes an answer again that a commit relies on
     side_rules: Mapping[str, SideRule]  # by kind of side row
     matchers: Sequence[Matcher]  # read conditions of erasures
     content_rules: tuple[ContentRule, ...]
     guarded: tuple[str, ...]  # their prefixes
+    texts: TextRule | None  # finds the texts in values that may have vectors
     port: "Callable[[], Port]"  # returns the store itself, for `questions`
     presumes: bool  # whether entities that are not cached may be assumed to be new, to save a look
 

@@ -1,18 +1,19 @@
-"""The answer by lexical-1: read, filter, score, order, cut, package."""
+"""The answer by lexical-1 and hybrid-1: read, filter, score, order, cut, package."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.structs import asdict
 
-from rote.questions import NO_INSTANT, Request, normal_time
+from rote.questions import HYBRID, NO_INSTANT, Request, normal_time
 from rote.retrieval.asked import Answered, Asked, NamedCorpus
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.order import Drop
 from rote.retrieval.package import INVALID_RECORD_SCHEMA, TRUST_DENIED, Package
 from rote.retrieval.ranking.excerpts import Excerpts, tokenizer_of
 from rote.retrieval.ranking.filtering import filtered_rows
+from rote.retrieval.ranking.hybrid import RECENCY_PART, Half, score_by_both
 from rote.retrieval.ranking.scoring import Telling, recency_of, score_rows, telling_of
 from rote.retrieval.ranking.selection import Candidate, Ranking, Selected, Selection, select
 from rote.retrieval.scoring import Reasons
@@ -57,6 +58,12 @@ def answer(asked: Asked) -> Answered:
     corpora = [store.corpus for store in asked.stores]
     telling = telling_of(request, [(len(each), each.postings(language)) for each in corpora])
     outcomes = [_outcome(asked, store, telling) for store in asked.stores]
+    query_vector = b""
+    if asked.embedded is not None:
+        outcomes, query_vector = _with_vectors(asked, outcomes)
+    if scoring.enable_recency_weight:
+        for outcome in outcomes:
+            _add_recency(request, outcome)
     ranking = Ranking(
         [
             Candidate(score, outcome.store.corpus, row)
@@ -71,7 +78,7 @@ def answer(asked: Asked) -> Answered:
         counter=asked.counter,
     )
     selection = select(ranking, scoring, budget, excerpts)
-    package = _package(asked, telling, selection, outcomes)
+    package = _package(asked, telling, selection, outcomes, query_vector)
     if asked.dropped == "full":
         package["selection"]["dropped"] = [
             asdict(drop) for drop in _dropped(outcomes, selection, ranking)
@@ -82,6 +89,7 @@ def answer(asked: Asked) -> Answered:
         [_reasons(request, telling, each) for each in selected],
         [each.corpus.tags[each.row] for each in selected],
         frozenset(telling.idf),
+        query_vector,
     )
 
 
@@ -98,14 +106,41 @@ def _outcome(asked: Asked, store: NamedCorpus, telling: Telling) -> Outcome:
         corpus.threads if request.scoring.context else {},
         excluded=refused.union(filtered),
     )
-    if request.scoring.enable_recency_weight:
-        for row in scores:
-            scores[row] += recency_of(request, corpus.instants[row])
     return Outcome(store, denied, filtered, scores)
 
 
+def _with_vectors(asked: Asked, outcomes: list[Outcome]) -> tuple[list[Outcome], bytes]:
+    """Return the same with the scores of hybrid-1, and the vector of the question."""
+    assert asked.embedded is not None
+    halves = [
+        Half(each.store, each.scores, frozenset((*each.denied, *each.filtered)))
+        for each in outcomes
+    ]
+    scores, query_vector = score_by_both(asked.request, asked.embedded, halves)
+    mixed = [
+        structs.replace(outcome, scores=found)
+        for outcome, found in zip(outcomes, scores, strict=True)
+    ]
+    return mixed, query_vector
+
+
+def _add_recency(request: Request, outcome: Outcome) -> None:
+    instants = outcome.store.corpus.instants
+    for row in outcome.scores:
+        outcome.scores[row] += _recency(request, instants[row])
+
+
+def _recency(request: Request, instant: int) -> int:
+    points = recency_of(request, instant)
+    return points // RECENCY_PART if request.policy == HYBRID else points
+
+
 def _package(
-    asked: Asked, telling: Telling, selection: Selection, outcomes: list[Outcome]
+    asked: Asked,
+    telling: Telling,
+    selection: Selection,
+    outcomes: list[Outcome],
+    query_vector: bytes,
 ) -> Package:
     """Return the package without the list of the dropped, which its hash does not cover."""
     request, budget = asked.request, asked.request.budget
@@ -120,7 +155,7 @@ def _package(
             "query_hash": sha256_hex(request.normal_query.encode()),
             "terms": list(telling.terms),
         },
-        "policy": _policy(asked),
+        "policy": _policy(asked, query_vector),
         "budget": {
             "max_excerpt_tokens": budget.max_excerpt_tokens,
             "used_excerpt_tokens": used,
@@ -141,7 +176,7 @@ def _package(
     return package
 
 
-def _policy(asked: Asked) -> dict[str, Any]:
+def _policy(asked: Asked, query_vector: bytes) -> dict[str, Any]:
     request, scoring, trust = asked.request, asked.request.scoring, asked.request.trust_filter
     has_trust = trust.trust_snapshot_path is not None
     recency = None
@@ -162,7 +197,7 @@ def _policy(asked: Asked) -> dict[str, Any]:
         "filters": request.filters.shown(),
         "trust": sorted(trust.deny_classifications) if has_trust else None,
         "tokenizer": tokenizer_of(asked.counter),
-        "embedder": None,
+        "embedder": None if asked.embedded is None else asked.embedded.shown(query_vector),
     }
 
 
@@ -202,7 +237,7 @@ def _reasons(request: Request, telling: Telling, candidate: Candidate) -> Reason
     return Reasons(
         terms=tuple(term for term in telling.terms if term in own),
         tags=(),
-        recency=recency_of(request, corpus.instants[row]) / _MILLION,
+        recency=_recency(request, corpus.instants[row]) / _MILLION,
     )
 
 

@@ -1,5 +1,6 @@
 """Filters: which memories a question leaves out."""
 
+from array import array
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -14,7 +15,7 @@ class Rows(Protocol):
     """The memories that are filtered, as columns."""
 
     tags: list[tuple[str, ...]]
-    instants: list[int]
+    instants: "array[int]"
     details: list[Details | None]
 
 

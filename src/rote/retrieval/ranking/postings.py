@@ -16,7 +16,7 @@ class Rows(Protocol):
 
     texts: list[str]
     tags: list[tuple[str, ...]]
-    instants: list[int]
+    instants: "array[int]"
 
     @property
     def row_count(self) -> int: ...

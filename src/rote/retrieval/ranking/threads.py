@@ -1,5 +1,6 @@
 """Threads: memories of one store that belong together, in an order of their own."""
 
+from array import array
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -12,7 +13,7 @@ class Rows(Protocol):
     """The memories that may be in threads, as columns."""
 
     details: list[Details | None]
-    instants: list[int]
+    instants: "array[int]"
 
     def rows(self) -> Iterable[int]: ...
 

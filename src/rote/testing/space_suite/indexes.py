@@ -9,7 +9,7 @@ import pytest
 from rote.contract import Hit, Index, View
 from rote.contract.commands import Find
 from rote.errors import InvalidInput
-from rote.kernel.reading import indexes
+from rote.kernel.reading import index_rows
 from rote.space import Space
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, add, port_of, put, remove
 from rote.values.limits import INDEX_PENDING_MAX
@@ -35,7 +35,7 @@ class IndexGround(SpaceGround):
     @pytest.fixture(params=[0, INDEX_PENDING_MAX])
     def pending_max(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
         """Set the limit for tests of few changes: all of the changes are in the rows, or none is."""
-        monkeypatch.setattr(indexes, "INDEX_PENDING_MAX", request.param)
+        monkeypatch.setattr(index_rows, "INDEX_PENDING_MAX", request.param)
 
     def hits(
         self,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rote.contract.commands import AwaitCommit, Command, DropSide, GetSide, ListSides, PutSide
+from rote.contract.commands import AwaitCommit, Command, DropSide, Find, GetSide, ListSides, PutSide
 from rote.errors import Denied, InvalidInput, LimitExceeded, NotFound, PayloadMismatch, RoteError
 from rote.opening.hosts import Host
 from rote.space import Space
@@ -250,6 +250,34 @@ class QueueTests(QueueGround):
         branch.queue.put(Q, 3)
         assert self.taken(branch) == [2, 3]
         assert self.taken() == [2]
+
+    def test_a_merge_brings_messages_to_their_place(self) -> None:
+        branch = self.host_on(self.space.create_branch("try"))
+        branch.queue.put(Q, "old")
+        self.clock.move(seconds=1)
+        self.put("new", "newer")
+        self.done(self.take())
+        assert self.space.merge("try").status == "merged"
+        assert self.taken() == ["old", "newer"]
+
+    def test_a_long_past_is_passed_by(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The index keeps messages that are gone; a take begins behind them."""
+        starts: list[str] = []
+        for number in range(5):
+            self.clock.move(seconds=1)
+            self.put(number)
+            self.done(self.take())
+        self.put("last")
+
+        def note(space: str, command: Find, answer: Any) -> Any:
+            starts.append(command.start)
+            return answer(command)
+
+        with monkeypatch.context() as patches:
+            intercept(patches, self.port, Find, note)
+            assert self.take()["payload"] == "last"
+        assert len(starts) == 1
+        assert starts[0] > f"{Q}/0"
 
     def test_a_pinned_view_shows_and_changes_nothing(self) -> None:
         self.put(1)

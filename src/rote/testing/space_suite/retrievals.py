@@ -355,7 +355,8 @@ def _kept(did: str) -> str:
     """Return the same as text."""
     kept = _corpora(did)
     words = [vars(piece) for corpus in kept for piece in corpus._vocabulary._pieces]
-    return repr([*map(vars, kept), *words])
+    drops = [vars(corpus.encoded_drops) for corpus in kept]
+    return repr([*map(vars, kept), *words, *drops])
 
 
 class SharedRetrievalTests(SpaceGround):

@@ -32,6 +32,8 @@ from rote.testing.space_suite.looks import SharedLookTests
 from rote.testing.space_suite.merges import MergeTests
 from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
+from rote.testing.space_suite.packed_indexes import PackedIndexTests
+from rote.testing.space_suite.packed_keeping import PackedKeepingTests, SharedPackedIndexTests
 from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.queues import QueueTests, SharedQueueTests
 from rote.testing.space_suite.reads import ReadTests
@@ -57,6 +59,7 @@ from rote.testing.space_suite.run_recovery import SharedRunTests
 from rote.testing.space_suite.run_replays import RunReplayTests
 from rote.testing.space_suite.run_searches import RunSearchTests
 from rote.testing.space_suite.run_traces import RunTraceTests
+from rote.testing.space_suite.run_vectors import RunVectorTests
 from rote.testing.space_suite.runs import RunTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.searches import SearchTests
@@ -66,6 +69,7 @@ from rote.testing.space_suite.space_erasures import SharedSpaceErasureTests, Spa
 from rote.testing.space_suite.spaces import SpaceTests
 from rote.testing.space_suite.transactions import TransactionTests
 from rote.testing.space_suite.trust import TrustTests
+from rote.testing.space_suite.vectors import SharedVectorTests, VectorTests
 from rote.testing.space_suite.views import ViewTests
 from rote.testing.space_suite.watches import SharedWatchTests, WatchTests
 
@@ -89,6 +93,8 @@ class SpaceSuite(
     SideRowTests,
     GuardTests,
     IndexTests,
+    PackedIndexTests,
+    PackedKeepingTests,
     BranchTests,
     DiffTests,
     MergeTests,
@@ -119,12 +125,14 @@ class SpaceSuite(
     RecordListTests,
     RetrievalTests,
     SearchTests,
+    VectorTests,
     RehearsalTests,
     QueueTests,
     RunTests,
     RunConflictTests,
     RunReadTests,
     RunSearchTests,
+    RunVectorTests,
     RunLedgerTests,
     RunEndTests,
     RunFailureTests,
@@ -137,10 +145,12 @@ class SpaceSuite(
 class SharedSpaceSuite(
     SpaceSuite,
     SharingTests,
+    SharedPackedIndexTests,
     SharedSpaceErasureTests,
     SharedConformanceTests,
     SharedRecordTests,
     SharedQueueTests,
+    SharedVectorTests,
     SharedRetrievalTests,
     SharedWatchTests,
     SharedLookTests,

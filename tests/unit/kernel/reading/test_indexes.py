@@ -11,7 +11,7 @@ from rote.contract.commands import Find
 from rote.engines.rows import FactRow
 from rote.engines.sqlite import SqliteEngine
 from rote.engines.sqlite.reader import SqliteReader
-from rote.kernel.reading.indexes import catch_up
+from rote.kernel.reading.index_upkeep import catch_up, keepers
 from rote.kernel.state.index_coverage import IndexChange
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.records.index import NAME
@@ -88,8 +88,8 @@ def test_what_is_pending_is_written_after_many_commits_that_concern_no_index(
 def pending(space: Space) -> tuple[IndexChange, ...]:
     """Return the changes that are remembered and not in the rows."""
     port: Any = space._port
-    coverage = port.spaces.open(space.did).coverage.get(WORDS.name)
-    return () if coverage is None else coverage.pending
+    coverage = port.spaces.open(space.did).covered.get(WORDS.name)
+    return () if coverage is None else tuple(coverage.pending)
 
 
 def test_large_values_do_not_wait(engine: SqliteEngine, space: Space) -> None:
@@ -158,7 +158,8 @@ def test_a_compaction_in_the_middle_of_catching_up_is_no_damage(
 
     monkeypatch.setattr(SqliteReader, "history", compacted_since)
     port: Any = reader._port
-    catch_up(port.spaces.open(reader.did), WORDS)
+    opened = port.spaces.open(reader.did)
+    catch_up(opened, keepers(opened)[WORDS.name])
     assert reader.version == 5
     assert [hit.term for hit in reader.find(WORDS.name)] == ["red"]
     assert reader.verify().ok

@@ -429,24 +429,21 @@ def test_the_stores_own_file_is_refused_by_any_name(path: Path, tmp_path: Path) 
 
 def test_no_stores_file_is_for_statements(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
+    options = {"path": str(path), "allow_tables": ["*"]}
     with rote.open(path) as store:
-        store.space("agent").set("urn:x", "secret")
+        space = store.space("agent")
+        space.set("urn:x", "secret")
         with pytest.raises(InvalidInput):
-            rote.Host(
-                "compute-and-store", store=store, sqlite={"path": str(path), "allow_tables": ["*"]}
-            )
-        # A host that does not know the file of its space, and one of another store.
-        with (
-            rote.Host(
-                "compute-and-store",
-                space=store.space("agent"),
-                sqlite={"path": str(path), "allow_tables": ["*"]},
-            ) as host,
-            pytest.raises(Denied) as caught,
-        ):
-            host.sqlite.query("SELECT count(*) AS n FROM facts")
-        assert caught.value.code == "sql_denied"
-        assert store.space("agent").get("urn:x") == "secret"
+            rote.Host("compute-and-store", store=store, sqlite=options)
+        with pytest.raises(InvalidInput):
+            rote.Host("compute-and-store", space=space, sqlite=options)
+        # A host of another store, or of none, learns it from the file.
+        with rote.Host("compute-and-store", sqlite=options) as host:
+            for _ in range(2):
+                with pytest.raises(Denied) as caught:
+                    host.sqlite.query("SELECT count(*) AS n FROM facts")
+                assert caught.value.code == "sql_denied"
+        assert space.get("urn:x") == "secret"
     assert STORE_ID == APPLICATION_ID
 
 
