@@ -8,12 +8,23 @@ import os
 import signal
 import sys
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import orjson
+
 import rote
+from rote.engines import ASKED_FOR, Engine
+from rote.engines.postgres import PostgresEngine
+from rote.engines.sqlite import SqliteEngine, SqliteLook
+from rote.opening.keys import MemoryKeys
 from rote.retrieval.cache import CORPORA
+from rote.testing import StoreSettings, open_on
+from rote.testing.clocks import FixedClock
+from rote.testing.ranking_questions import Question, answer_of
 from rote.values import canonical, decode
 
 # A path that does not exist, so that a trace of system calls shows where the work begins and ends.
@@ -31,6 +42,41 @@ def answer(folder: str, cache: str) -> Any:
         request: Any = decode((root / "request.json").read_bytes())
         digests.append(rote.digest(dict(rote.retrieve(request, root=root, cache=cache or None))))
     return digests
+
+
+def ask(file: str) -> Any:
+    """Return the bytes of the answers to questions, history by history: of a look, then of the store."""
+    with suppress(locale.Error):  # a locale that this machine does not have
+        locale.setlocale(locale.LC_ALL, "")
+    answers = []
+    for kept in msgspec.json.decode(Path(file).read_bytes(), type=list[Kept]):
+        looked, written = (kept.answers(is_look=is_look) for is_look in (True, False))
+        assert looked == written
+        answers.append(written)
+    return answers
+
+
+class Kept(msgspec.Struct):
+    """The end of a history, and questions to it."""
+
+    folder: str
+    now: datetime
+    questions: list[Question]
+    url: str | None = None  # of a store on PostgreSQL
+    schema: str = ""
+
+    def answers(self, *, is_look: bool) -> list[str]:
+        settings = StoreSettings(clock=FixedClock(self.now), content_rules=(), read_only=is_look)
+        with open_on(self._engine(is_look), settings, keys=MemoryKeys()) as store:
+            found = [answer_of(store, question, Path(self.folder)) for question in self.questions]
+        return [orjson.dumps(answer).decode() for answer in found]
+
+    def _engine(self, is_look: bool) -> Engine:
+        if self.url is not None:
+            why = ASKED_FOR if is_look else None
+            return PostgresEngine(self.url, schema=self.schema, read_only=why)
+        path = Path(self.folder) / "memory.db"
+        return SqliteLook(path) if is_look else SqliteEngine(path)
 
 
 def watch(root: str, cache: str) -> Any:
@@ -120,5 +166,7 @@ def peak_bytes() -> int:
 
 
 if __name__ == "__main__":
-    work = {each.__name__: each for each in (answer, watch, fork, tell, grow, append)}[sys.argv[1]]
+    work = {each.__name__: each for each in (answer, ask, watch, fork, tell, grow, append)}[
+        sys.argv[1]
+    ]
     sys.stdout.buffer.write(canonical(work(*sys.argv[2:])))

@@ -85,6 +85,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "on": "(self, branch)",
         "open_blob": "(self, hash)",
         "patch": "(self, id, ops, *, key)",
+        "postings": "(self, index, terms, *, known, within)",
         "put_blob": "(self, data, content_type, *, labels, expect, key)",
         "put_vectors": "(self, name, vectors, *, since)",
         "query": "(self, query)",

@@ -4,20 +4,14 @@ from collections import Counter
 from pathlib import Path
 
 import rote
-from rote.engines.sqlite import SqliteEngine
-from rote.opening.keys import MemoryKeys
 from rote.retrieval import explain
 from rote.retrieval.cache import CORPORA
-from rote.testing import StoreSettings, open_on
-from rote.testing.clocks import FixedClock
 from rote.testing.naive_excerpts import naive_package_text
 from rote.testing.naive_ranking import REASONS, naive_rank
 from rote.testing.ranking_draws import RankedMemories, ToyCounter
-from rote.testing.ranking_histories import RankingHistory
 from rote.values import canonical
 from tests.lanes import SLOW, examples
 
-STEPS = 60
 # Of a hundred questions at least so many must have met each of these.
 MET_MIN = {
     **dict.fromkeys(REASONS, 2), "lent": 5, "cut": 5, "tie": 3, "recency": 5, "selected": 35,
@@ -56,26 +50,6 @@ def test_a_package_is_what_the_plain_reference_makes(tmp_path: Path) -> None:
         met += _met(expected, counter is not None)
     for what, least in MET_MIN.items():
         assert met[what] * 100 >= least * count, (what, met[what])
-
-
-# The same for the questions of histories.
-MET_IN_HISTORIES_MIN = {
-    "entry": 10, "two names": 5, "branch": 10, "old version": 3, "trust_denied": 1, "filtered": 5,
-    "no_match": 20, "duplicate": 1, "max_items_reached": 3, "budget_exhausted": 3, "below_min_score": 1,
-}  # fmt: skip
-
-
-def test_a_state_answers_as_its_memories_in_a_file_do(tmp_path: Path) -> None:
-    met: Counter[str] = Counter()
-    for seed in range(examples(8, 400)):
-        clock = FixedClock()
-        settings = StoreSettings(clock=clock, content_rules=())
-        with open_on(SqliteEngine(None), settings, keys=MemoryKeys()) as store:
-            history = RankingHistory(store, clock, tmp_path, seed)
-            history.run(STEPS)
-            met += history.met
-    for what, least in MET_IN_HISTORIES_MIN.items():
-        assert met[what] * 100 >= least * met["asked"], (what, met)
 
 
 def _met(package: dict[str, object], has_counter: bool) -> Counter[str]:

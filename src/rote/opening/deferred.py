@@ -1,13 +1,14 @@
 """Parts of a store that are loaded when they are first used: most programs start no run."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rote.contract import AnswerRead, Port, Questions, TextRule
+from rote.contract import AnswerRead, Packed, PackedIndex, Port, Questions, TextRule
 from rote.contract.commands import ListSpaces
+from rote.contract.index import Change
 from rote.errors import RoteError
 from rote.records.keys import PREFIX
 from rote.space import Space
@@ -71,6 +72,40 @@ class DeferredQuestions:
     def digest(self, port: Port, space: str, read: AnswerRead, version: int) -> str:
         questions: Questions = _load("rote.runs.answers", "RunQuestions")()
         return questions.digest(port, space, read, version)
+
+
+class DeferredWords:
+    """Implements contract.PackedIndex: the index of words in one language."""
+
+    prefix = PREFIX
+
+    def __init__(self, name: str, constant: str, *, is_eager: bool) -> None:
+        self.name = name
+        self.is_eager = is_eager
+        self._constant = constant
+
+    def pack(self, changes: Sequence[Change], /) -> list[Packed]:
+        return self._loaded().pack(changes)
+
+    def merge(self, segments: Sequence[Packed], /) -> Packed:
+        return self._loaded().merge(segments)
+
+    def holds(self, body: bytes, ids: Collection[str], /) -> bool:
+        return self._loaded().holds(body, ids)
+
+    def without(self, segment: Packed, ids: Collection[str], /) -> Packed:
+        return self._loaded().without(segment, ids)
+
+    def rows(self, segment: Packed, /) -> Iterator[bytes]:
+        return self._loaded().rows(segment)
+
+    def _loaded(self) -> PackedIndex:
+        index: PackedIndex = _load("rote.retrieval.segments.words", self._constant)
+        return index
+
+
+WORDS = DeferredWords("words/1", "WORDS", is_eager=True)
+WORDS_NONE = DeferredWords("words/1/none", "WORDS_NONE", is_eager=False)
 
 
 class DeferredSearching:

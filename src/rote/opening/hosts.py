@@ -74,8 +74,7 @@ class Host(tiers.Host):
             now = _now(clock, place)
             adapters["cache"] = open_cache({} if cache is None else cache, now=now)
             if sqlite is not None:
-                file = None if home.file is None else str(home.file)
-                adapters["sqlite"] = open_sqlite(sqlite, store_path=file)
+                adapters["sqlite"] = open_sqlite(sqlite, store_path=home.file)
             if fs is not None:
                 adapters["fs"] = open_fs(fs)
             tiers.start_host(

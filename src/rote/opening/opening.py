@@ -7,6 +7,8 @@ from rote.contract import Caller, Clock, IdSource
 from rote.errors import InvalidInput
 from rote.kernel import Kernel
 from rote.opening.deferred import (
+    WORDS,
+    WORDS_NONE,
     DeferredQuestions,
     DeferredRuns,
     DeferredSearching,
@@ -148,7 +150,7 @@ def _open(
         questions=DeferredQuestions(),
         caller=Caller(author),
         seed=key,
-        indexes=(RECORDS, MESSAGES),
+        indexes=(RECORDS, WORDS, WORDS_NONE, MESSAGES),
         side_rules=(*SIDE_RULES, ReceiptRule()),
         matchers=(MATCHER,),
         content_rules=(RECORD_CONTENTS,),

@@ -20,7 +20,8 @@ LEXICAL: Final = "lexical-1"
 HYBRID: Final = "hybrid-1"
 POLICIES: Final = (PHASE6, LEXICAL, HYBRID)
 ENGLISH: Final = "english"
-LANGUAGES: Final = (ENGLISH, "none")
+NO_LANGUAGE: Final = "none"
+LANGUAGES: Final = (ENGLISH, NO_LANGUAGE)
 
 _MAX_ITEMS_DEFAULT = 50
 # Of the policies of ranking; the seed's allows the whole budget.

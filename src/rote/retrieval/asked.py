@@ -1,28 +1,37 @@
 """A question with all that is needed to answer it by any policy, and its answer."""
 
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
 from rote.questions import Request
-from rote.retrieval.corpus import Corpus
 from rote.retrieval.package import Dropped, Package
 from rote.retrieval.ranking.excerpts import TokenCounter
 from rote.retrieval.scoring import Reasons
 from rote.retrieval.trust import Denials
 from rote.retrieval.vector_homes import Embedded
 
+Held = TypeVar("Held")  # what a policy reads a store into
 
-class NamedCorpus(Struct, frozen=True):
+
+class NamedCorpus(Struct, Generic[Held], frozen=True):
     """A store that was asked."""
 
     name: str  # as the package names it
-    corpus: Corpus
+    corpus: Held
 
 
-class Asked(Struct, frozen=True):
+class Reading(Struct, frozen=True):
+    """A question, as it is known when stores are read for it."""
+
     request: Request
-    stores: Sequence[NamedCorpus]  # in the order of their names
+    is_plain: bool  # whether all of a store must be read, not only what an index leads to
+
+
+class Asked(Struct, Generic[Held], frozen=True):
+    request: Request
+    stores: Sequence[NamedCorpus[Held]]  # in the order of their names
     denials: Denials
     dropped: Dropped
     counter: TokenCounter | None  # None: the estimate by bytes

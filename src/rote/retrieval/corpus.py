@@ -2,7 +2,7 @@
 
 import threading
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain, islice
 from operator import lt
@@ -11,10 +11,13 @@ from typing import Any
 import msgspec
 
 from rote.errors import InvalidInput
-from rote.questions import NormalTags, NormalTimes, read_column
+from rote.questions import Filters, NormalTags, NormalTimes, Request, read_column
 from rote.retrieval.details import Details, details_of
 from rote.retrieval.order import Drop, EncodedDrops, tied
+from rote.retrieval.ranking.filtering import filtered_rows
 from rote.retrieval.ranking.postings import Postings, postings_of
+from rote.retrieval.ranking.scores import RowScores
+from rote.retrieval.ranking.scoring import Telling, score_rows
 from rote.retrieval.ranking.threads import Threads, threads_of
 from rote.retrieval.vocabulary import Vocabulary, Words
 from rote.values import Json, canonical
@@ -60,6 +63,8 @@ class Corpus:
         self._vocabulary = Vocabulary()
         self._looked_for = 0  # terms, so far
         self._postings: dict[str, Postings] = {}  # by language
+        # Returns the terms of all rows in a language, where they are kept.
+        self.analyse: Callable[[Corpus, str], Postings] | None = None
         self._threads: Threads | None = None
         self._lock = threading.Lock()
 
@@ -190,12 +195,31 @@ class Corpus:
             vocabulary = self._vocabulary
         return vocabulary.words(self.texts, self.tags, self.row_count)
 
-    def postings(self, language: str) -> Postings:
+    def load(self, rows: Collection[int]) -> None:
+        """Do nothing: all texts are here."""
+
+    def filtered(self, filters: Filters, denied: Collection[int]) -> list[int]:
+        """Return the rows that filters leave out, other than denied ones."""
+        return filtered_rows(filters, self, (row for row in self.rows() if row not in denied))
+
+    def scores(self, request: Request, telling: Telling, excluded: Collection[int]) -> RowScores:
+        """Return the scores by lexical-1 of all rows that are not excluded, without recency."""
+        return RowScores(
+            score_rows(
+                telling,
+                self.frequencies(request.scoring.language),
+                self.threads if request.scoring.context else {},
+                excluded=frozenset(excluded),
+            )
+        )
+
+    def frequencies(self, language: str) -> Postings:
         """Return the terms of all rows, for the policies of ranking."""
         with self._lock:
             found = self._postings.get(language)
             if found is None:
-                found = postings_of(self, language)
+                analyse = postings_of if self.analyse is None else self.analyse
+                found = analyse(self, language)
                 self._postings[language] = found
             return found
 

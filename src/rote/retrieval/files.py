@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -71,6 +72,7 @@ def read_file(
                 cache.put(place, hash, corpus, content.size)
             if sidecars is not None and hash is not None:
                 sidecars.keep(_key(hash), corpus)
+                corpus.analyse = partial(sidecars.terms, _key(hash))
             return corpus
     except OSError as error:
         raise _refused(error, name) from None

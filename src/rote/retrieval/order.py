@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from operator import eq
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -28,6 +28,15 @@ class Drop(msgspec.Struct, frozen=True, gc=False):
     reason: str
     record_hash: str
     store_path: str
+
+
+Cell_co = TypeVar("Cell_co", covariant=True)
+
+
+class Column(Protocol[Cell_co]):
+    """One value for each row."""
+
+    def __getitem__(self, row: int, /) -> Cell_co: ...
 
 
 class Memories(Protocol):

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from rote.errors import InvalidInput
 from rote.questions import HYBRID, LEXICAL, PHASE6, POLICIES, SPACE_SCHEME, parse_request
-from rote.retrieval.asked import Answered, Asked, NamedCorpus
+from rote.retrieval.asked import Answered, Asked, NamedCorpus, Reading
 from rote.retrieval.cache import CORPORA
-from rote.retrieval.corpus import join
+from rote.retrieval.corpus import Corpus, join
 from rote.retrieval.embedders import Embedder, Embedding
 from rote.retrieval.files import check_file, read_file
 from rote.retrieval.package import Dropped, Package, build_package, check_dropped, receipt_of
@@ -20,11 +20,12 @@ from rote.retrieval.ranking.answering import answer
 from rote.retrieval.ranking.excerpts import TokenCounter, tokenizer_of
 from rote.retrieval.ranking.spaces import read_memories
 from rote.retrieval.scoring import Reasons, reasons_of
+from rote.retrieval.segments.memories import MovedError
 from rote.retrieval.selection import rank, select
 from rote.retrieval.sidecars import Sidecars
 from rote.retrieval.spaces import Named, open_state
 from rote.retrieval.states import read_state
-from rote.retrieval.trust import read_denials
+from rote.retrieval.trust import NO_DENIALS, read_denials
 from rote.retrieval.vector_files import VectorFiles
 from rote.retrieval.vector_homes import Embedded, FileHome, Home, ProcessHome, SpaceHome
 from rote.space import Space, Store
@@ -51,8 +52,8 @@ class Examined(Struct, frozen=True):
 class Policy(Struct, frozen=True):
     """A way to answer."""
 
-    read_space: Callable[[Named], NamedCorpus]
-    answer: Callable[[Asked], Answered]
+    read_space: Callable[[Named, Reading], NamedCorpus[Any]]
+    answer: Callable[[Asked[Any]], Answered]
     dropped: Dropped  # how the dropped are told unless the caller says it
     counts_tokens: bool  # whether the caller may bring what counts them
     embeds: bool = False  # whether the caller brings an embedder
@@ -143,33 +144,44 @@ def examine(
     spaces = [place.space for place in places if isinstance(place, Named)]
     since = spaces[0].version if spaces else None
     denials = read_denials(parsed.trust_filter, folder)
-    stores: dict[str, NamedCorpus] = {}
-    names: dict[str, str] = {}
-    homes: dict[str, Home] = {}
-    for place, path in zip(places, parsed.store_paths, strict=True):
-        home = None if embedding is None else _home(place, embedding, cache)  # before it is read
-        found = (
-            policy.read_space(place)
-            if isinstance(place, Named)
-            else NamedCorpus(path, read_file(place, path, CORPORA, sidecars))
-        )
-        stores.setdefault(found.name, found)
-        names[path] = found.name
-        if home is not None:
-            homes[found.name] = home
-    ordered = [stores[name] for name in sorted(stores)]
-    embedded = None if embedding is None else Embedded(embedding, homes)
-    asked = Asked(parsed, ordered, denials, told or policy.dropped, count_tokens, embedded)
-    answered = policy.answer(asked)
-    receipt = receipt_of(answered.package, [each.name for each in ordered])
-    return Examined(answered, names, spaces, since, receipt)
+    told = told or policy.dropped
+
+    def read_and_answer(is_plain: bool) -> Examined:
+        stores: dict[str, NamedCorpus[Any]] = {}
+        names: dict[str, str] = {}
+        homes: dict[str, Home] = {}
+        for place, path in zip(places, parsed.store_paths, strict=True):
+            # Before it is read.
+            home = None if embedding is None else _home(place, embedding, cache)
+            found = (
+                policy.read_space(place, Reading(parsed, is_plain))
+                if isinstance(place, Named)
+                else NamedCorpus(path, read_file(place, path, CORPORA, sidecars))
+            )
+            stores.setdefault(found.name, found)
+            names[path] = found.name
+            if home is not None:
+                homes[found.name] = home
+        ordered = [stores[name] for name in sorted(stores)]
+        embedded = None if embedding is None else Embedded(embedding, homes)
+        asked = Asked(parsed, ordered, denials, told, count_tokens, embedded)
+        answered = policy.answer(asked)
+        receipt = receipt_of(answered.package, [each.name for each in ordered])
+        return Examined(answered, names, spaces, since, receipt)
+
+    # These concern the texts of all memories.
+    is_plain = told == "full" or denials != NO_DENIALS or embedding is not None
+    try:
+        return read_and_answer(is_plain)
+    except MovedError:
+        return read_and_answer(is_plain=True)
 
 
-def _read_state(named: Named) -> NamedCorpus:
+def _read_state(named: Named, _: Reading) -> NamedCorpus[Corpus]:
     return NamedCorpus(named.path, read_state(named, CORPORA))
 
 
-def _answer_by_seed(asked: Asked) -> Answered:
+def _answer_by_seed(asked: Asked[Corpus]) -> Answered:
     request = asked.request
     corpora = [each.corpus for each in asked.stores]
     held = [each.name for each in asked.stores if len(each.corpus) or each.corpus.invalid]

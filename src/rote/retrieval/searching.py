@@ -9,8 +9,8 @@ from rote.records.envelope import record_of
 from rote.records.keys import entity_id
 from rote.records.listing import of_newest
 from rote.retrieval.embedders import Embedding
-from rote.retrieval.ranking.excerpts import highlights
-from rote.retrieval.ranking.spaces import read_memories
+from rote.retrieval.ranking.excerpts import Highlights
+from rote.retrieval.ranking.spaces import scan_memories
 from rote.retrieval.retrieving import Examined, examine
 from rote.retrieval.spaces import Key, Named, entry_of
 from rote.retrieval.vector_homes import SpaceHome, Tell, hashes_of, vectors_of
@@ -47,7 +47,7 @@ class StateSearching:
         embedding = Embedding(embedder)
         for _ in range(CONTENTION_ATTEMPTS_MAX):
             home = SpaceHome(space, embedding)
-            corpus = read_memories(Named(space, space if space.is_pinned else None, "")).corpus
+            corpus = scan_memories(Named(space, space if space.is_pinned else None, ""))
             hashes = hashes_of(corpus)
             texts = {
                 hash: text
@@ -62,7 +62,7 @@ class StateSearching:
 def items_of(found: Examined, view: Space, included: Sequence[str]) -> dict[str, Any]:
     """Return the answer of a search from the retrieval that it is. `view` is the state that was asked."""
     answered, package = found.answered, found.package
-    language = package["policy"]["language"]
+    highlights = Highlights(answered.terms, package["policy"]["language"])
     selected = package["selection"]["selected"]
     places = [entry_of(memory["memory_id"]) for memory in selected]
     members = _members(view, [key for key, _ in places], included)
@@ -74,7 +74,7 @@ def items_of(found: Examined, view: Space, included: Sequence[str]) -> dict[str,
             "entry": entry,
             "score": memory["score"],
             "excerpt": memory["excerpt"],
-            "highlights": highlights(memory["excerpt"], answered.terms, language),
+            "highlights": highlights.of(memory["excerpt"]),
             "ts_utc": memory["ts_utc"],
             "tags": list(tags),
             **members[key],

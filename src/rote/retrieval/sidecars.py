@@ -1,7 +1,8 @@
 """Sidecar files: corpora kept in a directory that the caller names, for the next process.
 
-    magic    rote-corpus-2 and a newline
-    blocks   some rows each: the length of a block in four bytes, then JSON
+    magic    rote-corpus-3 and a newline
+    blocks   the length of each in four bytes, then its bytes: JSON of some rows; or, in another file
+             beside it, a segment of their terms in one language
     hash     SHA-256 of the file's name and the hashes of all blocks
 
 A file is named after the hash of the content that its rows were made of, never after a date. No
@@ -15,25 +16,29 @@ import re
 import stat
 import tempfile
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BufferedReader
 from operator import add
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, TypeVar
 
 import msgspec
 
-from rote.errors import InvalidInput
+from rote.contract import Packed
+from rote.errors import Corrupt, InvalidInput
 from rote.questions import NO_INSTANT
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.details import Details
 from rote.retrieval.pieces import PieceHash
 from rote.retrieval.plain_files import open_plain
+from rote.retrieval.ranking.postings import Postings
+from rote.retrieval.segments.files import packed_rows, unpacked
+from rote.retrieval.words.analyser import ANALYSER
 from rote.space.arguments import check_path
 from rote.values import sha256_hex
 from rote.values.limits import INTEGER_MAX, SIDECAR_BLOCK_BYTES, SIDECARS_BYTES_MAX, SIDECARS_MAX
 
-_MAGIC = b"rote-corpus-2\n"
+_MAGIC = b"rote-corpus-3\n"
 _LENGTH_BYTES = 4
 _HASH_BYTES = 32
 # Bytes that a row takes beside its texts.
@@ -60,6 +65,9 @@ class _Block(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(_Block).decode
+_encode_packed = msgspec.msgpack.encode
+_decode_packed = msgspec.msgpack.Decoder(Packed).decode
+_Kept = TypeVar("_Kept")
 
 
 class Sidecars:
@@ -78,28 +86,49 @@ class Sidecars:
 
     def get(self, key: str, path: str) -> Corpus | None:
         """Return the corpus under a key, its rows under the path of a store; None unless it is sound."""
-        name = _name(key)
-        try:
-            with BufferedReader(open_plain(self._folder / name, flags=os.O_NOFOLLOW)) as file:
-                corpus = _load(file, name, path)
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, IndexError, msgspec.MsgspecError):
-            corpus = None
-        if corpus is None:
-            self._delete(name)
-        return corpus
+        return self._get(_name(key), lambda blocks: _corpus_of(blocks, path))
 
     def keep(self, key: str, corpus: Corpus) -> None:
         """Keep a corpus under a key, as the one that was used last."""
-        name = _name(key)
+        self._keep(_name(key), lambda: map(_encode, _blocks(corpus)))
+
+    def terms(self, key: str, corpus: Corpus, language: str) -> Postings:
+        """Return the terms of the corpus under a key; they are kept, too."""
+        name = _name(f"{ANALYSER} {language} {key}")
+        count = corpus.row_count
+        found = self._get(name, lambda blocks: unpacked(map(_decode_packed, blocks), count))
+        if found is not None:
+            self._keep(name, lambda: ())
+            return found
+        packed = list(packed_rows(corpus, language))
+        self._put(name, map(_encode_packed, packed))
+        return unpacked(packed, count)
+
+    def _get(self, name: str, read: Callable[[Iterator[bytes]], _Kept]) -> _Kept | None:
+        """Return what is read of a file; None unless it is as it was written."""
+        found = None
+        try:
+            with BufferedReader(open_plain(self._folder / name, flags=os.O_NOFOLLOW)) as file:
+                blocks = _Blocks(file, name)
+                found = read(iter(blocks))
+                if not blocks.are_sound:
+                    found = None
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, IndexError, msgspec.MsgspecError, Corrupt):
+            found = None
+        if found is None:
+            self._delete(name)
+        return found
+
+    def _keep(self, name: str, blocks: Callable[[], Iterable[bytes]]) -> None:
         try:
             os.utime(self._folder / name, follow_symlinks=False)
         except OSError:
-            self._put(name, corpus)
+            self._put(name, blocks())
 
-    def _put(self, name: str, corpus: Corpus) -> None:
-        """Write a corpus. A full or closed disk is no fault: a corpus that is not kept is read again."""
+    def _put(self, name: str, blocks: Iterable[bytes]) -> None:
+        """Write a file. A full or closed disk is no fault: what is not kept is made again."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor, unfinished = tempfile.mkstemp(
@@ -107,7 +136,7 @@ class Sidecars:
             )
             try:
                 with os.fdopen(descriptor, "wb") as file:
-                    if not _store(file, name, corpus, self._size_bytes_max):
+                    if not _store(file, name, blocks, self._size_bytes_max):
                         return
                 Path(unfinished).replace(self._folder / name)
             finally:
@@ -148,49 +177,60 @@ def _name(key: str) -> str:
     return sha256_hex(f"{unicodedata.unidata_version}\n{key}".encode()) + _SUFFIX
 
 
-def _load(file: BinaryIO, name: str, path: str) -> Corpus | None:
-    """Return the corpus of a file; None or an error when it is not as it was written."""
-    status = os.fstat(file.fileno())
-    if (
-        status.st_uid != os.geteuid()
-        or status.st_mode & _WRITABLE_BY_OTHERS
-        or file.read(len(_MAGIC)) != _MAGIC
-    ):
-        return None
+class _Blocks:
+    """The blocks of a file, which is sound if it is as it was written."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file = file
+        self._name = name
+        self.are_sound = False  # known when all are read
+
+    def __iter__(self) -> Iterator[bytes]:
+        file, status = self._file, os.fstat(self._file.fileno())
+        if (
+            status.st_uid != os.geteuid()
+            or status.st_mode & _WRITABLE_BY_OTHERS
+            or file.read(len(_MAGIC)) != _MAGIC
+        ):
+            return
+        with PieceHash() as hash:
+            hash.add(self._name.encode())
+            left = status.st_size - len(_MAGIC) - _HASH_BYTES
+            while left > 0:
+                size = int.from_bytes(file.read(_LENGTH_BYTES), "big")
+                left -= _LENGTH_BYTES + size
+                if left < 0:
+                    return
+                data = file.read(size)
+                hash.add(data)
+                yield data
+            self.are_sound = file.read() == hash.digest()
+
+
+def _corpus_of(blocks: Iterable[bytes], path: str) -> Corpus:
     corpus = Corpus()
     tag_lists: dict[tuple[str, ...], tuple[str, ...]] = {}
-    with PieceHash() as hash:
-        hash.add(name.encode())
-        left = status.st_size - len(_MAGIC) - _HASH_BYTES
-        while left > 0:
-            size = int.from_bytes(file.read(_LENGTH_BYTES), "big")
-            left -= _LENGTH_BYTES + size
-            if left < 0:
-                return None
-            data = file.read(size)
-            hash.add(data)
-            block = _decode(data)
-            known = [tag_lists.setdefault(tags, tags) for tags in block.tag_lists]
-            corpus.extend_columns(
-                path,
-                ids=block.ids,
-                hashes=block.hashes,
-                instants=block.instants,
-                texts=block.texts,
-                tags=[known[number] for number in block.tags],
-                details=block.details,
-            )
-            corpus.invalid += [(path, id, digest) for id, digest in block.invalid]
-        return corpus if file.read() == hash.digest() else None
+    for block in map(_decode, blocks):
+        known = [tag_lists.setdefault(tags, tags) for tags in block.tag_lists]
+        corpus.extend_columns(
+            path,
+            ids=block.ids,
+            hashes=block.hashes,
+            instants=block.instants,
+            texts=block.texts,
+            tags=[known[number] for number in block.tags],
+            details=block.details,
+        )
+        corpus.invalid += [(path, id, digest) for id, digest in block.invalid]
+    return corpus
 
 
-def _store(file: BinaryIO, name: str, corpus: Corpus, size_bytes_max: int) -> bool:
-    """Write a corpus; return False when it takes more room than there is."""
+def _store(file: BinaryIO, name: str, blocks: Iterable[bytes], size_bytes_max: int) -> bool:
+    """Write blocks; return False when they take more room than there is."""
     file.write(_MAGIC)
     with PieceHash() as hash:
         hash.add(name.encode())
-        for block in _blocks(corpus):
-            data = _encode(block)
+        for data in blocks:
             hash.add(data)
             file.write(len(data).to_bytes(_LENGTH_BYTES, "big"))
             file.write(data)

@@ -46,20 +46,26 @@ def open_state(store: Store, path: str) -> Named:
 def memory_of(record: Envelope) -> Simple:
     """Return a record as a line of a JSONL store would hold it."""
     key = (record["namespace"], record["record_kind"], record["record_id"])
-    metadata = record["metadata"]
-    valid_at = None if metadata is None else metadata.get("valid_at")
     return Simple(
         memory_id="/".join(part.translate(_ESCAPED) for part in key),
         text=text_of(record["payload"]),
-        ts_utc=record["updated_at"] if type(valid_at) is not str else _time_of(valid_at),
-        tags=tuple(tags_of(metadata)),
+        ts_utc=record_time(record),
+        tags=tuple(tags_of(record["metadata"])),
     )
+
+
+def record_time(record: Envelope) -> str:
+    """Return the time of a record that is one memory, as lines may hold it."""
+    metadata = record["metadata"]
+    valid_at = None if metadata is None else metadata.get("valid_at")
+    time: str = record["updated_at"] if type(valid_at) is not str else _time_of(valid_at)
+    return time
 
 
 def memories_of(record: Envelope) -> list[tuple[Simple, Details]]:
     """Return a record as the policies of ranking see it: one memory, or one for each of its entries."""
     key = (record["namespace"], record["record_kind"], record["record_id"])
-    memory_id = "/".join(part.translate(_RANKED_ESCAPED) for part in key)
+    memory_id = ranked_id(key)
     metadata, entries = record["metadata"] or {}, record["payload"].get("entries")
     if type(entries) is not list:
         memory = memory_of(record)
@@ -68,12 +74,7 @@ def memories_of(record: Envelope) -> list[tuple[Simple, Details]]:
     tags = tuple(tags_of(metadata))
     return [
         (
-            Simple(
-                memory_id=f"{memory_id}#{number}",
-                text=_entry_text(entry),
-                ts_utc=next((time for time in map(entry.get, _TIMES) if type(time) is str), None),
-                tags=tags,
-            ),
+            _entry_memory(memory_id, number, entry, tags),
             Details(*key[:2], {**metadata, "thread": memory_id, "turn": number}),
         )
         for number, entry in enumerate(entries, 1)
@@ -81,13 +82,42 @@ def memories_of(record: Envelope) -> list[tuple[Simple, Details]]:
     ]
 
 
+def memory_numbered(record: Envelope, number: int) -> Simple | None:
+    """Return one of these memories: the entry with a number, or the whole with 0; None if it is not one."""
+    key = (record["namespace"], record["record_kind"], record["record_id"])
+    entries = record["payload"].get("entries")
+    if type(entries) is not list:
+        memory = memory_of(record)
+        memory.memory_id = ranked_id(key)
+        return None if number else memory
+    entry = entries[number - 1] if 1 <= number <= len(entries) else None
+    if type(entry) is not dict:
+        return None
+    return _entry_memory(ranked_id(key), number, entry, tuple(tags_of(record["metadata"])))
+
+
+def _entry_memory(id: str, number: int, entry: dict[str, Json], tags: tuple[str, ...]) -> Simple:
+    return Simple(
+        memory_id=f"{id}#{number}", text=entry_text(entry), ts_utc=entry_time(entry), tags=tags
+    )
+
+
 _TIMES = ("ts_utc", "valid_at")
 _TEXTS = ("text", "content")
 _SPEAKERS = ("speaker", "name", "role")
 
 
-def _entry_text(entry: dict[str, Json]) -> str:
-    text = next((text for text in map(entry.get, _TEXTS) if type(text) is str), None)
+def entry_time(entry: dict[str, Json]) -> str | None:
+    return next((time for time in map(entry.get, _TIMES) if type(time) is str), None)
+
+
+def entry_words(entry: dict[str, Json]) -> str | None:
+    """Return the words of an entry without its speaker; None where all of it is the text."""
+    return next((text for text in map(entry.get, _TEXTS) if type(text) is str), None)
+
+
+def entry_text(entry: dict[str, Json]) -> str:
+    text = entry_words(entry)
     if text is None:
         return canonical(entry).decode()
     who = next((who for who in map(entry.get, _SPEAKERS) if type(who) is str and who), None)
@@ -95,6 +125,11 @@ def _entry_text(entry: dict[str, Json]) -> str:
 
 
 Key = tuple[str, str, str]
+
+
+def ranked_id(key: Key) -> str:
+    """Return the memory id of a record, for the policies of ranking."""
+    return "/".join(part.translate(_RANKED_ESCAPED) for part in key)
 
 
 def key_of(memory_id: str) -> Key:

@@ -1,20 +1,31 @@
 """The trust filter: it keeps out the memories that a snapshot names, and nothing else. It never guesses."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from rote.errors import InvalidInput, NotFound, RoteError
 from rote.questions import TrustFilter
-from rote.retrieval.corpus import Corpus
+from rote.retrieval.order import Column
 from rote.retrieval.plain_files import is_missing, open_plain
 from rote.values import decode
 from rote.values.limits import TRUST_SNAPSHOT_BYTES_MAX
 
 _CODE = "trust_snapshot_invalid"
+
+
+class Rows(Protocol):
+    """Memories as rows."""
+
+    @property
+    def ids(self) -> Column[str]: ...
+    @property
+    def hashes(self) -> Column[str]: ...
+
+    def rows(self) -> Iterable[int]: ...
 
 
 class Denials(Struct, frozen=True):
@@ -23,7 +34,7 @@ class Denials(Struct, frozen=True):
     ids: frozenset[str] = frozenset()
     hashes: frozenset[str] = frozenset()
 
-    def rows(self, corpus: Corpus) -> Sequence[int]:
+    def rows(self, corpus: Rows) -> Sequence[int]:
         """Return the denied rows of a corpus, in the order of reading."""
         if not self.ids and not self.hashes:
             return ()
@@ -31,10 +42,13 @@ class Denials(Struct, frozen=True):
         return [row for row in corpus.rows() if ids[row] in self.ids or hashes[row] in self.hashes]
 
 
+NO_DENIALS = Denials()
+
+
 def read_denials(filter: TrustFilter, root: Path) -> Denials:
     """Return the memories that the snapshot of a request denies."""
     if filter.trust_snapshot_path is None:
-        return Denials()
+        return NO_DENIALS
     data = _read(root / filter.trust_snapshot_path, filter.trust_snapshot_path)
     try:
         snapshot = decode(data, size_bytes_max=TRUST_SNAPSHOT_BYTES_MAX)

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +14,7 @@ from rote.contract import (
     Change,
     Commit,
     Fact,
+    Found,
     Glance,
     Head,
     Hit,
@@ -41,6 +42,7 @@ from rote.contract.commands import (
     ListBranches,
     MakeCommit,
     Merge,
+    Postings,
     PutBlob,
     Query,
     Read,
@@ -226,13 +228,19 @@ class Space(Upkeep):
         """
 
         def ask(above: Hit | None, size: int) -> tuple[Sequence[Hit], Hit | None]:
-            command = Find(
-                index, start, end, above, size, self._view, within, descending=descending
-            )
+            view = self._view
+            command = Find(index, start, end, above, size, view, within, descending=descending)
             hits = self._port.answer(self.did, command)
             return hits, hits[-1] if len(hits) == size else None
 
         return paged(ask, after, limit=check_limit(limit), first=HITS_READ_FIRST)
+
+    def postings(
+        self, index: str, terms: Sequence[str], *, known: Collection[int] = (), within: str = ""
+    ) -> Found | None:
+        """Return the parts of a packed index that answer a question; None where only a scan does."""
+        asked = Postings(index, tuple(terms), tuple(known), self._view, within)
+        return self._port.answer(self.did, asked)
 
     def scan(
         self, prefix: str = "", *, after: str | None = None, limit: int | None = None

@@ -6,6 +6,7 @@ It shares no code with rote.retrieval, only the tables of the contract.
 import re
 import unicodedata
 from bisect import bisect_right
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -30,11 +31,16 @@ _MONTHS = (
 
 def naive_analyse(text: str, language: str = "english") -> list[str]:
     """Return the terms of a text, in order and with repeats."""
+    return list(_analysed(text, language))
+
+
+@lru_cache(1_024)  # tests ask for the same short texts again and again
+def _analysed(text: str, language: str) -> tuple[str, ...]:
     folded = _fold(text)
     folded = re.sub(
         r"(?<![0-9])[0-9]{1,3}(,[0-9]{3})+(?![0-9])", lambda run: run[0].replace(",", ""), folded
     )
-    terms = []
+    terms: list[str] = []
     for run in _runs(folded):
         for part in _parts(run):
             for is_unspaced, group in groupby(part, lambda each: _is_in(each, _UNSPACED)):
@@ -45,7 +51,7 @@ def naive_analyse(text: str, language: str = "english") -> list[str]:
                     terms.append(piece)
                 else:
                     terms += _terms(piece[:64], language)
-    return terms
+    return tuple(terms)
 
 
 def naive_memory_terms(memory: dict[str, Any], language: str) -> list[str]:

@@ -38,6 +38,7 @@ class RetrievalHistory:
     """A random history of records in a space with a few branches, and random questions in between."""
 
     draws: type[Memories] = Memories
+    steps: tuple[str, ...] = _STEPS
 
     def __init__(self, store: Store, clock: FixedClock, folder: Path, seed: int) -> None:
         self._store = store
@@ -51,7 +52,7 @@ class RetrievalHistory:
 
     def run(self, steps: int) -> None:
         for _ in range(steps):
-            self._happen(self._random.choice(_STEPS))
+            self._happen(self._random.choice(self.steps))
             self._clock.move(seconds=self._random.choice((0, 0, 0.5, 1)))
             # Questions are rare, so that a corpus often has several commits to follow.
             while self._draws.chance(0.5):
@@ -61,7 +62,7 @@ class RetrievalHistory:
     def _happen(self, what: str) -> None:
         space = self._space.on(self._random.choice(self._branches))
         memory = Memory(space)
-        key = ("ops", self._random.choice(_KINDS), self._random.choice(_IDS))
+        key = self._key()
         if what == "put":
             memory.put(*key, *self._content())
         elif what == "delete":
@@ -90,6 +91,9 @@ class RetrievalHistory:
             if before > self._oldest + 8:
                 self._oldest = before
                 self._space.compact(before=before)
+
+    def _key(self) -> tuple[str, str, str]:
+        return "ops", self._random.choice(_KINDS), self._random.choice(_IDS)
 
     def _content(self) -> tuple[dict[str, Any], int | None, dict[str, Any] | None]:
         """Return payload, seconds to live, and metadata."""
@@ -147,15 +151,15 @@ class RetrievalHistory:
         return next(each.created_version for each in space.branches() if each.name == space.branch)
 
 
-def plain_records(view: Space) -> Iterator[dict[str, Any]]:
-    """Yield the living records of a state, in the order of their keys."""
+def plain_records(view: Space, *, living: bool = True) -> Iterator[dict[str, Any]]:
+    """Yield the living records of a state, or those that have expired, in the order of their keys."""
     for state in view.scan("record:"):
         record: Any = state.value
         if record.keys() == {"text"}:
             continue  # not a record
         life = record["ttl_seconds"]
         end = None if life is None else _instant(record["updated_at"]) + timedelta(seconds=life)
-        if end is None or view.now <= end:
+        if (end is None or view.now <= end) == living:
             yield record
 
 

@@ -14,6 +14,7 @@ from rote.records.contents import RECORD_CONTENTS
 from rote.records.erasing import MATCHER
 from rote.records.index import RECORDS
 from rote.retrieval.searching import StateSearching
+from rote.retrieval.segments.words import WORDS, WORDS_NONE
 from rote.retrieval.texts import RecordTexts
 from rote.runs.answers import RunQuestions
 from rote.runs.side_rules import SIDE_RULES
@@ -35,7 +36,12 @@ class StoreSettings:
     author: str | None = None  # noted in every commit
     seed: bytes | None = None  # the key seed of the next space that is made
     # Derived indexes that the store keeps.
-    indexes: tuple[Index | PackedIndex, ...] = (RECORDS, MESSAGES)
+    indexes: tuple[Index | PackedIndex, ...] = (
+        RECORDS,
+        WORDS,
+        WORDS_NONE,
+        MESSAGES,
+    )
     content_rules: tuple[ContentRule, ...] = (RECORD_CONTENTS,)  # what entities may hold
     modes: tuple[str, ...] | None = None  # of runs that are enabled
     lease_seconds: float = 3_600  # of runs; long, so that none ends behind a test's back

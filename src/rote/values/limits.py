@@ -357,6 +357,9 @@ WORDS_REMEMBERED = 65_536
 # budget are passed over. Frozen with the policies of ranking.
 EXCERPT_ATTEMPTS_MAX = 17
 MISFITS_MAX = 16
+# Candidates of an answer that are put in order at first; then so many times as many, again and again.
+CANDIDATES_FIRST = 128
+CANDIDATES_GROWTH = 16
 # Memories in the answer of one search, and the tokens of each excerpt.
 SEARCH_LIMIT_MAX = 1_000
 SEARCH_EXCERPT_TOKENS = 256
@@ -377,6 +380,21 @@ VECTOR_CACHE_BYTES_MAX = 512 * MIB
 VECTOR_ENTRY_BYTES = 192
 # A longer text is analysed in parts of about so many characters.
 ANALYSED_CHARACTERS = 64 * KIB
+
+# Rows of one segment of the index of words, so that two bytes tell a row.
+SEGMENT_ROWS_MAX = 65_535
+# Segments read by a process are kept; the memory of one is a multiple of its body and some bytes per row.
+SEGMENT_TIMES = 8
+SEGMENT_ROW_BYTES = 512
+# States of an index that are kept beside them, and segments of changes that the index has not yet.
+LIVING_KEPT = 4
+PENDING_SEGMENTS_MAX = 16
+# Memories written lately that are looked up beside all others, until both become one.
+LIVING_LATE_MAX = 8_192
+# Threads are laid out anew when more than one of so many cells is empty.
+LAYOUT_EMPTY_SHARE = 4
+# The shares of a term that one of so many cells has are found in all cells at once.
+CELLS_OF_MANY = 16
 
 # -- traces ---------------------------------------------------------------------------------------
 # One artifact of a run, by default; a longer one is cut, and says that it was cut.

@@ -19,6 +19,7 @@ from rote.retrieval.cache import CorpusCache
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.files import read_file
 from rote.retrieval.pieces import hash_of
+from rote.retrieval.ranking.postings import Postings, postings_of
 from rote.retrieval.sidecars import Sidecars
 from rote.testing.retrieval_draws import Memories
 from rote.values.limits import SIDECAR_BLOCK_BYTES
@@ -160,7 +161,7 @@ def test_bytes_that_are_no_block_are_refused(data: bytes, store: Path, folder: P
 
 def test_a_length_beyond_the_file_takes_no_memory(store: Path, folder: Path) -> None:
     read(store, folder)
-    only(folder).write_bytes(b"rote-corpus-2\n" + b"\xff" * 100)
+    only(folder).write_bytes(b"rote-corpus-3\n" + b"\xff" * 100)
     assert Sidecars(folder).get(_key_of(store), "s.jsonl") is None
 
 
@@ -344,12 +345,46 @@ def test_many_threads_and_processes_share_a_directory(store: Path, folder: Path)
     assert told == [[expected] * 5] * 2
 
 
+def test_terms_are_kept_and_every_damage_of_them_is_seen(store: Path, folder: Path) -> None:
+    plain = postings_of(read_file(store, "s.jsonl", CorpusCache()), "english")
+    corpus = read(store, folder)
+    before = set(folder.iterdir())
+    assert _terms(corpus.frequencies("english")) == _terms(plain)
+    (kept,) = set(folder.iterdir()) - before
+    sound = kept.read_bytes()
+    for place in range(0, len(sound), examples(97, 1)):
+        kept.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
+        assert _terms(read(store, folder).frequencies("english")) == _terms(plain)
+        assert kept.read_bytes() == sound
+    kept.chmod(0o666)
+    assert _terms(read(store, folder).frequencies("english")) == _terms(plain)
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_store_is_not_analysed_while_its_terms_are_there(
+    store: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = {each: read(store, folder).frequencies(each) for each in ("english", "none")}
+    assert _terms(first["english"]) != _terms(first["none"])
+    monkeypatch.setattr(sidecars, "packed_rows", None)
+    for language, terms in first.items():
+        assert _terms(read(store, folder).frequencies(language)) == _terms(terms)
+
+
+def _terms(postings: Postings) -> Any:
+    found = {
+        term: sorted(zip(posting.rows, posting.counts, strict=True))
+        for term, posting in postings.by_term.items()
+    }
+    return found, list(postings.lengths), postings.length
+
+
 def forge(store: Path, folder: Path, block: bytes = msgspec.json.encode(BLOCK)) -> None:
     """Write a sidecar with any block, whose own hash matches."""
     read(store, folder)
     path = only(folder)
     hash = hash_of(hash_of(path.name.encode()) + hash_of(block))
-    path.write_bytes(b"rote-corpus-2\n" + len(block).to_bytes(4, "big") + block + hash)
+    path.write_bytes(b"rote-corpus-3\n" + len(block).to_bytes(4, "big") + block + hash)
 
 
 def _corpus(tmp_path: Path, number: int, text: str = "text") -> Corpus:

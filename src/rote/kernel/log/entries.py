@@ -127,10 +127,9 @@ def entry_of(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
 
 def _check_snapshot(reads: Reader, space: int, row: FactRow, line: Line) -> None:
     """Raise Corrupt unless a snapshot, which no hash covers, is what its patch makes."""
-    older = next(iter(_older(reads, space, row, line)), None)
-    if older is None or older.hash != row.parent:
+    replayed = _replay(reads, space, structs.replace(row, value=None), line)
+    if replayed is None:
         return  # a compaction has taken away what it was made from, and has signed the snapshot
-    replayed = _replayed(reads, space, structs.replace(row, value=None), line)
     if not replayed.erased and replayed.data != row.value:
         raise Corrupt(
             f"the value of {row.id} at version {row.version} was changed; run `rote verify`"
@@ -157,7 +156,18 @@ def snapshot_in(row: FactRow) -> bytes | None:
 
 
 def _replayed(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
-    """Return the entry of a patch: the last snapshot below it, with all patches since applied."""
+    found = _replay(reads, space, row, line)
+    if found is None:
+        raise _baseless(row)
+    return found
+
+
+def _replay(reads: Reader, space: int, row: FactRow, line: Line) -> Entry | None:
+    """Return the entry of a patch: the last snapshot below it, with all patches since applied.
+
+    Return None when the facts below it are not there. A commit may patch an entity several times,
+    and a compaction at its version leaves all of these facts, and a snapshot in the last one only.
+    """
     patches = [row]
     for older in _older(reads, space, row, line):
         if older.hash != patches[-1].parent:
@@ -184,9 +194,13 @@ def _replayed(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
                 size_bound=len(data),
             )
         if older.op != PATCH:
-            break
+            raise _baseless(row)
         patches.append(older)
-    raise Corrupt(f"{row.id} has no snapshot below version {row.version}; run `rote verify`")
+    return None
+
+
+def _baseless(row: FactRow) -> Corrupt:
+    return Corrupt(f"{row.id} has no snapshot below version {row.version}; run `rote verify`")
 
 
 def _older(reads: Reader, space: int, row: FactRow, line: Line) -> Iterable[FactRow]:

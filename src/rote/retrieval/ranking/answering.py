@@ -12,9 +12,10 @@ from rote.retrieval.corpus import Corpus
 from rote.retrieval.order import Drop
 from rote.retrieval.package import INVALID_RECORD_SCHEMA, TRUST_DENIED, Package
 from rote.retrieval.ranking.excerpts import Excerpts, tokenizer_of
-from rote.retrieval.ranking.filtering import filtered_rows
 from rote.retrieval.ranking.hybrid import RECENCY_PART, Half, score_by_both
-from rote.retrieval.ranking.scoring import Telling, recency_of, score_rows, telling_of
+from rote.retrieval.ranking.memories import Memories
+from rote.retrieval.ranking.scores import RowScores, Scores
+from rote.retrieval.ranking.scoring import Telling, recency_of, telling_of
 from rote.retrieval.ranking.selection import Candidate, Ranking, Selected, Selection, select
 from rote.retrieval.scoring import Reasons
 from rote.retrieval.words.analyser import ANALYSER, memory_terms
@@ -28,14 +29,15 @@ _MILLION = 1_000_000
 class Outcome(Struct, frozen=True):
     """The memories of one store after scoring."""
 
-    store: NamedCorpus
+    store: NamedCorpus[Memories]
     denied: list[int]  # rows, in the order of reading
     filtered: list[int]
-    scores: dict[int, int]  # millionths, of the others
+    scores: Scores  # of the others
 
     def unmatched(self) -> list[int]:
         """Return the rows without a score, in the order of reading."""
-        known = {*self.denied, *self.filtered, *self.scores}
+        scored = (row for _, row in self.scores.best(len(self.scores)))
+        known = {*self.denied, *self.filtered, *scored}
         return [row for row in self.store.corpus.rows() if row not in known]
 
     @property
@@ -50,27 +52,20 @@ class Outcome(Struct, frozen=True):
         }
 
 
-def answer(asked: Asked) -> Answered:
+def answer(asked: Asked[Memories]) -> Answered:
     """Return the package, and more about each of its memories."""
     request = asked.request
     scoring, budget = request.scoring, request.budget
     language = scoring.language
     corpora = [store.corpus for store in asked.stores]
-    telling = telling_of(request, [(len(each), each.postings(language)) for each in corpora])
+    telling = telling_of(request, [(len(each), each.frequencies(language)) for each in corpora])
     outcomes = [_outcome(asked, store, telling) for store in asked.stores]
     query_vector = b""
     if asked.embedded is not None:
         outcomes, query_vector = _with_vectors(asked, outcomes)
     if scoring.enable_recency_weight:
-        for outcome in outcomes:
-            _add_recency(request, outcome)
-    ranking = Ranking(
-        [
-            Candidate(score, outcome.store.corpus, row)
-            for outcome in outcomes
-            for row, score in outcome.scores.items()
-        ]
-    )
+        outcomes = [_with_recency(request, outcome) for outcome in outcomes]
+    ranking = Ranking([(each.store.corpus, each.scores) for each in outcomes])
     excerpts = Excerpts(
         telling.idf,
         language=language,
@@ -93,41 +88,43 @@ def answer(asked: Asked) -> Answered:
     )
 
 
-def _outcome(asked: Asked, store: NamedCorpus, telling: Telling) -> Outcome:
-    request, corpus = asked.request, store.corpus
+def _outcome(asked: Asked[Memories], store: NamedCorpus[Memories], telling: Telling) -> Outcome:
+    corpus = store.corpus
     denied = list(asked.denials.rows(corpus))
-    refused = frozenset(denied)
-    filtered = filtered_rows(
-        request.filters, corpus, (row for row in corpus.rows() if row not in refused)
-    )
-    scores = score_rows(
-        telling,
-        corpus.postings(request.scoring.language),
-        corpus.threads if request.scoring.context else {},
-        excluded=refused.union(filtered),
-    )
+    filtered = corpus.filtered(asked.request.filters, frozenset(denied))
+    scores = corpus.scores(asked.request, telling, [*denied, *filtered])
     return Outcome(store, denied, filtered, scores)
 
 
-def _with_vectors(asked: Asked, outcomes: list[Outcome]) -> tuple[list[Outcome], bytes]:
+def _with_vectors(asked: Asked[Memories], outcomes: list[Outcome]) -> tuple[list[Outcome], bytes]:
     """Return the same with the scores of hybrid-1, and the vector of the question."""
     assert asked.embedded is not None
     halves = [
-        Half(each.store, each.scores, frozenset((*each.denied, *each.filtered)))
+        Half(
+            _read_whole(each.store),
+            {row: score for score, row in each.scores.best(len(each.scores))},
+            frozenset((*each.denied, *each.filtered)),
+        )
         for each in outcomes
     ]
     scores, query_vector = score_by_both(asked.request, asked.embedded, halves)
     mixed = [
-        structs.replace(outcome, scores=found)
+        structs.replace(outcome, scores=RowScores(found))
         for outcome, found in zip(outcomes, scores, strict=True)
     ]
     return mixed, query_vector
 
 
-def _add_recency(request: Request, outcome: Outcome) -> None:
+def _read_whole(store: NamedCorpus[Memories]) -> NamedCorpus[Corpus]:
+    """Return a store whose texts are all there; for vectors each is read so."""
+    assert isinstance(store.corpus, Corpus)
+    return NamedCorpus(store.name, store.corpus)
+
+
+def _with_recency(request: Request, outcome: Outcome) -> Outcome:
     instants = outcome.store.corpus.instants
-    for row in outcome.scores:
-        outcome.scores[row] += _recency(request, instants[row])
+    scores = outcome.scores.raised(lambda row: _recency(request, instants[row]))
+    return structs.replace(outcome, scores=scores)
 
 
 def _recency(request: Request, instant: int) -> int:
@@ -136,7 +133,7 @@ def _recency(request: Request, instant: int) -> int:
 
 
 def _package(
-    asked: Asked,
+    asked: Asked[Memories],
     telling: Telling,
     selection: Selection,
     outcomes: list[Outcome],
@@ -176,7 +173,7 @@ def _package(
     return package
 
 
-def _policy(asked: Asked, query_vector: bytes) -> dict[str, Any]:
+def _policy(asked: Asked[Memories], query_vector: bytes) -> dict[str, Any]:
     request, scoring, trust = asked.request, asked.request.scoring, asked.request.trust_filter
     has_trust = trust.trust_snapshot_path is not None
     recency = None
@@ -241,5 +238,5 @@ def _reasons(request: Request, telling: Telling, candidate: Candidate) -> Reason
     )
 
 
-def _terms(corpus: Corpus, row: int, language: str) -> Iterator[str]:
+def _terms(corpus: Memories, row: int, language: str) -> Iterator[str]:
     return memory_terms(corpus.texts[row], corpus.tags[row], corpus.instants[row], language)

@@ -153,13 +153,20 @@ class Excerpts:
         return best[1], best[2]
 
 
-def highlights(text: str, terms: frozenset[str], language: str) -> list[list[int]]:
-    """Return the start and end, in characters, of each piece of an excerpt that has one of the terms."""
-    return [
-        list(piece.span())
-        for piece in _find_pieces(text)
-        if not terms.isdisjoint(analyse(piece[0], language))
-    ]
+class Highlights(dict[str, bool]):
+    """Finds the pieces of excerpts that have one of some terms."""
+
+    def __init__(self, terms: frozenset[str], language: str) -> None:
+        self._terms = terms
+        self._language = language
+
+    def __missing__(self, piece: str) -> bool:
+        found = self[piece] = not self._terms.isdisjoint(analyse(piece, self._language))
+        return found
+
+    def of(self, text: str) -> list[list[int]]:
+        """Return the start and end, in characters, of each piece of an excerpt that has a term."""
+        return [list(piece.span()) for piece in _find_pieces(text) if self[piece[0]]]
 
 
 def utf8_4(text: str) -> int:

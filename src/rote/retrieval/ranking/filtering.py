@@ -23,19 +23,24 @@ def filtered_rows(filters: Filters, corpus: Rows, rows: Iterable[int]) -> list[i
     """Return those of some rows that the filters leave out."""
     if filters == NO_FILTERS:
         return []
-    where = {key: canonical(value) for key, value in (filters.where or {}).items()}
+    where = canonical_members(filters)
     return [
         row
         for row in rows
         if not (
-            _has_time(filters, corpus.instants[row])
-            and _has_tags(filters, corpus.tags[row])
-            and _has_details(filters, where, corpus.details[row] or _NOTHING)
+            has_time(filters, corpus.instants[row])
+            and has_tags(filters, corpus.tags[row])
+            and has_details(filters, where, corpus.details[row] or _NOTHING)
         )
     ]
 
 
-def _has_time(filters: Filters, instant: int) -> bool:
+def canonical_members(filters: Filters) -> dict[str, bytes]:
+    """Return the members of metadata that are asked for, as they are compared."""
+    return {key: canonical(value) for key, value in (filters.where or {}).items()}
+
+
+def has_time(filters: Filters, instant: int) -> bool:
     if filters.after is None and filters.before is None:
         return True
     return (
@@ -45,14 +50,14 @@ def _has_time(filters: Filters, instant: int) -> bool:
     )
 
 
-def _has_tags(filters: Filters, tags: tuple[str, ...]) -> bool:
+def has_tags(filters: Filters, tags: tuple[str, ...]) -> bool:
     some, all_of = filters.tags_any, filters.tags_all
     return (some is None or not set(some).isdisjoint(tags)) and (
         all_of is None or set(all_of).issubset(tags)
     )
 
 
-def _has_details(filters: Filters, where: dict[str, bytes], details: Details) -> bool:
+def has_details(filters: Filters, where: dict[str, bytes], details: Details) -> bool:
     pairs = (
         (filters.namespaces, details.namespace),
         (filters.kinds, details.kind),

@@ -44,6 +44,10 @@ class Postings(Struct, frozen=True):
     def of(self, term: str) -> Posting:
         return self.by_term.get(term, _NONE)
 
+    def having(self, term: str) -> int:
+        """Return the number of memories that have a term."""
+        return len(self.of(term).rows)
+
 
 def postings_of(corpus: Rows, language: str) -> Postings:
     """Analyse all memories of a corpus."""

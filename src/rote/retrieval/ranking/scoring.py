@@ -1,6 +1,7 @@
 """The scores of lexical-1: what each memory has of the terms, and what its neighbours lend it."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -11,8 +12,8 @@ from rote.retrieval.ranking.threads import Threads
 from rote.retrieval.words.analyser import analyse
 
 # Tenths of its weight: a memory's own, and what it lends the 1st, 2nd and 3rd after and before it.
-_OWN = 10
-_AFTER, _BEFORE = (6, 4, 2), (5, 3, 1)
+OWN = 10
+AFTER, BEFORE = (6, 4, 2), (5, 3, 1)
 
 
 class Telling(Struct, frozen=True):
@@ -23,13 +24,31 @@ class Telling(Struct, frozen=True):
     average: int  # the length of a memory
 
 
-def telling_of(request: Request, stores: Sequence[tuple[int, Postings]]) -> Telling:
-    """Return how much the terms of a request tell; each store with the number of its memories."""
+class Frequencies(Protocol):
+    """Counts of terms in the memories of a store."""
+
+    @property
+    def length(self) -> int:
+        """Return the number of terms of all memories."""
+        ...
+
+    def having(self, term: str, /) -> int:
+        """Return the number of memories that have a term."""
+        ...
+
+
+def terms_of(request: Request) -> tuple[str, ...]:
+    """Return the terms of a request, each once."""
     texts, language = request.scoring.query_terms, request.scoring.language
-    terms = tuple(dict.fromkeys(term for text in texts for term in analyse(text, language)))
+    return tuple(dict.fromkeys(term for text in texts for term in analyse(text, language)))
+
+
+def telling_of(request: Request, stores: Sequence[tuple[int, Frequencies]]) -> Telling:
+    """Return how much the terms of a request tell; each store with the number of its memories."""
+    terms = terms_of(request)
     count = sum(count for count, _ in stores)
-    length = sum(postings.length for _, postings in stores)
-    having = {term: sum(len(each.of(term).rows) for _, each in stores) for term in terms}
+    length = sum(frequencies.length for _, frequencies in stores)
+    having = {term: sum(each.having(term) for _, each in stores) for term in terms}
     return Telling(
         terms=terms,
         idf={term: weights.idf(count, number) for term, number in having.items() if number},
@@ -67,13 +86,13 @@ def _shares(
         if row in excluded:
             continue
         weight = weights.weight(count, lengths[row], average)
-        shares[row] = max(shares.get(row, 0), _OWN * weight)
+        shares[row] = max(shares.get(row, 0), OWN * weight)
         place = threads.get(row)
         if place is not None:
             thread, index = place.thread, place.index
             lent = [
-                *zip(thread[index + 1 : index + 4], _AFTER, strict=False),
-                *zip(reversed(thread[max(0, index - 3) : index]), _BEFORE, strict=False),
+                *zip(thread[index + 1 : index + 4], AFTER, strict=False),
+                *zip(reversed(thread[max(0, index - 3) : index]), BEFORE, strict=False),
             ]
             for other, tenths in lent:
                 shares[other] = max(shares.get(other, 0), tenths * weight)

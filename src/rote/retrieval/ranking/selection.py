@@ -7,10 +7,17 @@ from operator import itemgetter
 from msgspec import Struct
 
 from rote.questions import Budget, Scoring, normal_text
-from rote.retrieval.corpus import Corpus
 from rote.retrieval.ranking.excerpts import Excerpt, Excerpts
+from rote.retrieval.ranking.memories import Memories
+from rote.retrieval.ranking.scores import Scores
 from rote.retrieval.selection import BUDGET_EXHAUSTED, MAX_ITEMS_REACHED
-from rote.values.limits import MISFITS_MAX
+from rote.values.limits import (
+    CANDIDATES_FIRST,
+    CANDIDATES_GROWTH,
+    MISFITS_MAX,
+    RECORDS_READ_AT_ONCE,
+    RECORDS_READ_FIRST,
+)
 
 BELOW_MIN_SCORE = "below_min_score"
 DUPLICATE = "duplicate"
@@ -20,7 +27,7 @@ class Candidate(Struct, frozen=True, gc=False):
     """A memory that has a score."""
 
     score: int  # millionths
-    corpus: Corpus
+    corpus: Memories
     row: int
 
     @property
@@ -36,25 +43,50 @@ class Selected(Struct, frozen=True):
 
 
 class Ranking:
-    """Candidates, best first. Those of equal score are put in order when they are reached."""
+    """Candidates, best first. Few are ever reached, so only these are found and put in order."""
 
-    def __init__(self, candidates: list[Candidate]) -> None:
-        candidates.sort(key=lambda each: each.score, reverse=True)
-        self._candidates = candidates
+    def __init__(self, stores: Sequence[tuple[Memories, Scores]]) -> None:
+        self._stores = stores
+        self._count = sum(len(scores) for _, scores in stores)
 
     def __len__(self) -> int:
-        return len(self._candidates)
+        return self._count
 
     def __iter__(self) -> Iterator[Candidate]:
-        for _, ties in groupby(self._candidates, key=lambda each: each.score):
-            yield from sorted(ties, key=lambda each: each.corpus.rank_key(each.row))
+        count, reached = CANDIDATES_FIRST, 0
+        while reached < self._count:
+            found = self._found(count)
+            yield from islice(found, reached, None)
+            count, reached = count * CANDIDATES_GROWTH, len(found)
+
+    def _found(self, count: int) -> list[Candidate]:
+        """Return at least the first so many candidates, in order."""
+        found, least = [], 0
+        for memories, scores in self._stores:
+            best = scores.best(count)
+            found += [Candidate(score, memories, row) for score, row in best]
+            if len(best) < len(scores):
+                # Others of this store may be better than those of other stores below it.
+                least = max(least, min(score for score, _ in best))
+        found = sorted(
+            (each for each in found if each.score >= least), key=lambda each: -each.score
+        )
+        ordered: list[Candidate] = []
+        for _, ties in groupby(found, key=lambda each: each.score):
+            tied = list(ties)
+            if len(tied) > 1:
+                tied.sort(key=lambda each: each.corpus.rank_key(each.row))
+            ordered += tied
+        return ordered
 
     def count_from(self, scoring: Scoring) -> int:
         """Return how many have enough of a score."""
-        best = self._candidates[0].score if self._candidates else 0
+        if not scoring.min_score and not scoring.min_share:
+            return self._count
+        best = max((score for _, scores in self._stores for score, _ in scores.best(1)), default=0)
         # The least integer that is no less than the share.
         least = max(scoring.min_score, -(-scoring.min_share * best // 1_000))
-        return sum(each.score >= least for each in self._candidates)
+        return sum(scores.count_from(least) for _, scores in self._stores)
 
 
 class Selection(Struct, frozen=True):
@@ -92,7 +124,7 @@ def select(ranking: Ranking, scoring: Scoring, budget: Budget, excerpts: Excerpt
     passed: list[tuple[str, Candidate]] = []
     texts: set[str] = set()
     left, misfits = budget.max_excerpt_tokens, 0
-    for each in islice(ranking, enough):
+    for each in _loaded(islice(ranking, enough), budget.max_items):
         if len(selected) == budget.max_items or misfits == MISFITS_MAX:
             break
         text = normal_text(each.text) if scoring.drop_duplicates else ""
@@ -115,3 +147,16 @@ def select(ranking: Ranking, scoring: Scoring, budget: Budget, excerpts: Excerpt
         rest_count=enough - len(selected) - len(passed),
         weak_count=len(ranking) - enough,
     )
+
+
+def _loaded(candidates: Iterator[Candidate], wanted: int) -> Iterator[Candidate]:
+    """Yield candidates with their texts, which are read some at a time: at first as many as wanted."""
+    count = min(wanted, RECORDS_READ_AT_ONCE)
+    while batch := list(islice(candidates, count)):
+        rows: dict[int, tuple[Memories, list[int]]] = {}
+        for each in batch:
+            rows.setdefault(id(each.corpus), (each.corpus, []))[1].append(each.row)
+        for memories, missing in rows.values():
+            memories.load(missing)
+        yield from batch
+        count = RECORDS_READ_FIRST

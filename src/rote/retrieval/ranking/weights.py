@@ -43,6 +43,11 @@ def score(total: int) -> int:
     return total * 100_000 >> 32
 
 
+def total_from(score: int) -> int:
+    """Return the least sum that gives a score; it gives exactly this one."""
+    return -(-(score << 32) // 100_000)
+
+
 def recency(age: int, half_life_days: int) -> int:
     """Return the millionths for an age in microseconds."""
     half_life = half_life_days * _DAY

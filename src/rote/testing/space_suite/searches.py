@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rote.bridges import write_export
-from rote.contract.commands import Command, Read, Scan
+from rote.contract.commands import Command, Postings, Read
 from rote.errors import Conflict, InvalidInput, NotFound, Unavailable, VersionNotFound
 from rote.questions import LANGUAGES
 from rote.records.memory import Memory
@@ -19,7 +19,7 @@ from rote.testing.naive_excerpts import naive_highlights
 from rote.testing.naive_retrieval import naive_read
 from rote.testing.naive_words import naive_analyse, naive_memory_terms
 from rote.testing.ranking_draws import RankedMemories
-from rote.testing.ranking_histories import plain_memories
+from rote.testing.ranking_questions import plain_memories
 from rote.testing.space_suite.ground import port_of
 from rote.testing.space_suite.records import AT, RecordGround
 from rote.values import canonical
@@ -297,7 +297,7 @@ class SearchTests(RecordGround):
             self.memory.put("ops", "k", "other", {"text": "deploy"})
         assert self.space.get("urn:result") is None
 
-    @pytest.mark.parametrize("kind", [Scan, Read])
+    @pytest.mark.parametrize("kind", [Postings, Read])
     def test_a_state_that_is_compacted_away_meanwhile_is_left_for_the_next(
         self, monkeypatch: pytest.MonkeyPatch, kind: type[Command[Any]]
     ) -> None:

@@ -94,7 +94,7 @@ _OPTIONS = (
 _INPUT = ("bad_arguments", "one_statement", "returns_rows", "sql_failed", "not_text")
 
 
-def open_sqlite(options: Mapping[str, Any], *, store_path: str | None = None) -> "Tables":
+def open_sqlite(options: Mapping[str, Any], *, store_path: Path | None = None) -> "Tables":
     """Return the tables of a file; NotFound when it is missing and not to be made.
 
     store_path  the file of the host's own store, which is none of these
@@ -139,9 +139,13 @@ class Tables:
             "max_result_bytes": self._bounds["max_result_bytes"],
         }
         reply = self._ask(request)
+        try:
+            told = decode(reply[1:], size_bytes_max=len(reply))
+        except RoteError as error:
+            raise Unavailable("the process for SQLite sent no JSON") from error
         if reply[:1] == b"=":
-            return decode(reply[1:], size_bytes_max=len(reply))
-        raise self._told(decode(reply[1:], size_bytes_max=len(reply)))
+            return told
+        raise self._told(told)
 
     def close(self) -> None:
         with self._turn:
@@ -211,13 +215,13 @@ class Tables:
         return LimitExceeded(f"{limit}: {error['message']}", size=error["size"], limit=bound)
 
 
-def _check_file(path: str, *, create: bool, store_path: str | None) -> None:
+def _check_file(path: str, *, create: bool, store_path: Path | None) -> None:
     try:
         if create and not Path(path).exists():
             # An empty file is an empty database.
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
         found = os.stat(path)  # noqa: PTH116
-        is_store = store_path is not None and os.path.samestat(found, os.stat(store_path))  # noqa: PTH116
+        is_store = store_path is not None and os.path.samestat(found, store_path.stat())
     except (FileNotFoundError, NotADirectoryError):
         raise NotFound(f"the database {path!r} is not there", path=path) from None
     except ValueError:

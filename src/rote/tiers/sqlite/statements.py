@@ -1,7 +1,7 @@
 """One connection to the file of a sqlite adapter, on which one statement at a time is run."""
 
 from binascii import b2a_base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from json.encoder import encode_basestring
 from math import isinf
@@ -13,6 +13,8 @@ import apsw
 from rote.tiers.sqlite.judge import READING, WRITING, Judge, Refused, Step
 from rote.tiers.sqlite.words import first_word, is_blank
 
+# The application id in the header of a store's file.
+STORE_ID = 0x526F7465
 # How often a statement is begun again when others have changed the schema in between.
 _ATTEMPTS_MAX = 3
 # Steps of the engine between two looks at the time; some ten microseconds.
@@ -41,12 +43,20 @@ class PastLimit(Exception):
         self.size = size
 
 
-def open_file(path: str, *, max_sql_bytes: int) -> apsw.Connection:
-    """Open a file for the statements of callers."""
+def open_file(settings: Mapping[str, Any], *, seconds: float) -> apsw.Connection:
+    """Open the file `path` for the statements of callers; others may hold it for so many seconds."""
     # Read and write, so that what a killed writer has left can be rolled back.
-    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    connection = apsw.Connection(settings["path"], flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(int(seconds * 1000))
+    if connection.pragma("application_id") == STORE_ID:
+        connection.close()
+        raise Refused(
+            "sql_denied", "the file is a store of Rote; its tables are not for statements"
+        )
     harden(connection)
-    connection.limit(apsw.SQLITE_LIMIT_SQL_LENGTH, max(max_sql_bytes + 1, _OWN_SQL_BYTES_MAX))
+    connection.limit(
+        apsw.SQLITE_LIMIT_SQL_LENGTH, max(settings["max_sql_bytes"], _OWN_SQL_BYTES_MAX)
+    )
     return connection
 
 
@@ -130,7 +140,7 @@ class Statements:
 
     def _begin(self, seconds: float, *, query_only: bool) -> None:
         self._deadline = monotonic() + seconds
-        self._connection.set_busy_timeout(int(seconds * 1000))
+        self._connection.set_busy_timeout(max(int(seconds * 1000), 0))
         if query_only != self._is_query_only:
             self._connection.pragma("query_only", int(query_only))
             self._is_query_only = query_only

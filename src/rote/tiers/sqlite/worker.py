@@ -13,6 +13,7 @@ import os
 import resource
 from json import JSONEncoder
 from math import ceil
+from time import monotonic
 from typing import Any
 
 import apsw
@@ -40,10 +41,12 @@ def main() -> None:
     statements: Statements | None = None
     while (frame := _read()) is not None:
         try:
+            request = marshal.loads(frame)
             if statements is None:
-                connection = open_file(settings["path"], max_sql_bytes=settings["max_sql_bytes"])
-                statements = Statements(connection)
-            _write("=" + _answer(statements, marshal.loads(frame)))
+                start = monotonic()
+                statements = Statements(open_file(settings, seconds=request["seconds"]))
+                request["seconds"] -= monotonic() - start
+            _write("=" + _answer(statements, request))
         except Exception as error:
             _write("!" + _encoded(_told(error)))
 
@@ -103,8 +106,11 @@ def _bound_memory(size_bytes_max: int) -> None:
     """Bound the memory of SQLite, and of the process beyond what it has now."""
     apsw.hard_heap_limit(size_bytes_max // 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with open("/proc/self/statm") as file:  # noqa: PTH123
-        pages = int(file.read().split()[0])
+    try:
+        with open("/proc/self/statm") as file:  # noqa: PTH123
+            pages = int(file.read().split()[0])
+    except FileNotFoundError:
+        return  # not Linux: the bound of SQLite has to do
     size = pages * resource.getpagesize() + size_bytes_max
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     if hard == resource.RLIM_INFINITY or size <= hard:

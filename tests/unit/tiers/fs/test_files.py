@@ -4,7 +4,7 @@ import fcntl
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -344,12 +344,13 @@ def test_what_takes_the_place_of_a_file_after_the_look_is_judged_on_the_open_des
     secret = tmp_path / "secret"
     secret.write_text("secret")
     other = root / "other"
-    {
+    kinds: dict[str, Callable[[], object]] = {
         "hard": lambda: other.hardlink_to(secret),
         "link": lambda: other.symlink_to(secret),
         "pipe": lambda: os.mkfifo(other),
         "folder": other.mkdir,
-    }[kind]()
+    }
+    kinds[kind]()
     really_open = os.open
 
     def open_after_a_swap(name: str, *args: Any, **more: Any) -> int:

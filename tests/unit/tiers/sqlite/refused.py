@@ -181,6 +181,7 @@ QUERIES = (
     "WITH pragma_table_info AS (SELECT 1) SELECT * FROM main.pragma_table_info('users')",
     "SELECT name FROM metrics LEFT JOIN pragma_table_info('users') USING (name) LIMIT 0",
     "SELECT name FROM metrics NATURAL JOIN pragma_table_info('users') WHERE 0",
+    "SELECT name FROM (SELECT 'name' AS name) NATURAL JOIN pragma_table_info('users'), json_each('[1]')",
     "SELECT * FROM carray(1, 2)",
     "SELECT count(*) FROM carray(1, 2)",
     "SELECT count(*) FROM json_each('[1]'), carray(1, 2)",

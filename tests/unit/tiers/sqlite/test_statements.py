@@ -1,4 +1,4 @@
-"""What the sqlite adapter refuses, and what it does."""
+"""Statements that the sqlite adapter refuses, and those that it runs."""
 
 from collections.abc import Iterator
 from pathlib import Path

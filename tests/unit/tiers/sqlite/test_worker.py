@@ -14,11 +14,13 @@ from typing import Any
 import apsw
 import pytest
 
-from rote.errors import Busy, Corrupt, InvalidInput, LimitExceeded, NotFound, Unavailable
+import rote
+from rote.engines.sqlite.schema import APPLICATION_ID
+from rote.errors import Busy, Corrupt, Denied, InvalidInput, LimitExceeded, NotFound, Unavailable
 from rote.tiers.sqlite import process
 from rote.tiers.sqlite.adapter import Tables, open_sqlite
 from rote.tiers.sqlite.judge import Judge, Refused
-from rote.tiers.sqlite.statements import Statements, open_file
+from rote.tiers.sqlite.statements import STORE_ID, Statements, open_file
 from tests.lanes import SLOW
 from tests.unit.tiers.calling import call, code, refusal
 from tests.unit.tiers.sqlite.refused import BOMBS
@@ -174,11 +176,16 @@ def test_a_worker_that_is_stopped_is_killed_in_time(path: Path) -> None:
 def test_an_interrupted_call_leaves_no_answer_for_the_next_one(path: Path) -> None:
     box = opened(path, timeout_seconds=30)
     number(box)
-    timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        call(box, "query", ENDLESS)
-    timer.join()
+    # As Ctrl-C does it, also where that signal is ignored.
+    handler = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            call(box, "query", ENDLESS)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, handler)
     assert number(box) == 2
     box.close()
 
@@ -255,6 +262,49 @@ def test_a_database_that_others_hold_is_busy(mode: str, path: Path) -> None:
     box.close()
 
 
+def test_a_database_that_others_hold_from_the_beginning_is_busy(path: Path) -> None:
+    other = apsw.Connection(str(path))
+    other.execute("begin exclusive")
+    box = opened(path, timeout_seconds=0.1)
+    assert isinstance(refusal(box, "query", "SELECT * FROM t"), Busy)
+    other.execute("rollback")
+    assert number(box) == 2
+    other.close()
+    box.close()
+
+
+FALSE_WORKER = """
+import os
+def read(size):
+    data = b""
+    while len(data) < size:
+        data += os.read(0, size - len(data)) or os._exit(0)
+    return data
+def frame(): return read(int.from_bytes(read(4), "big"))
+def write(data): os.write(0, len(data).to_bytes(4, "big") + data)
+frame(); write(b"+"); frame()
+"""
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "write(b'=not json')", "write(b'!')", "os.write(0, b'\\xff' * 9); frame()", "os._exit(3)",
+        "write(b'c'); os._exit(0)", "write(b'c'); frame()",
+    ],
+)  # fmt: skip
+def test_a_worker_that_answers_nonsense_is_unavailable(
+    ending: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = opened(path, timeout_seconds=0.1)
+    monkeypatch.setattr(process, "_PROGRAM", FALSE_WORKER + ending)
+    error = refusal(box, "execute", "DELETE FROM t")
+    assert type(error) is Unavailable
+    # A write that may have been committed says that nobody knows.
+    assert error.details.get("outcome") == ("unknown" if "b'c'" in ending else None)
+    box.close()
+
+
 def test_what_others_write_and_define_is_seen_and_judged_anew(box: Tables, path: Path) -> None:
     other = apsw.Connection(str(path))
     assert number(box) == 2
@@ -278,7 +328,7 @@ def test_a_schema_that_changes_between_judging_and_the_first_step_is_judged_agai
 ) -> None:
     other = apsw.Connection(str(path))
     other.execute("create view v as select x from t")
-    statements = Statements(open_file(str(path), max_sql_bytes=1_000))
+    statements = Statements(open_file({"path": str(path), "max_sql_bytes": 1_000}, seconds=5))
     decide = Judge.decide
 
     def decide_too_early(self: Judge, *args: Any) -> None:
@@ -374,7 +424,47 @@ def test_the_stores_own_file_is_refused_by_any_name(path: Path, tmp_path: Path) 
     (tmp_path / "hard.db").hardlink_to(path)
     for name in ("m.db", "link.db", "hard.db"):
         with pytest.raises(InvalidInput):
-            open_sqlite({"path": str(tmp_path / name), "allow_tables": ["*"]}, store_path=str(path))
+            open_sqlite({"path": str(tmp_path / name), "allow_tables": ["*"]}, store_path=path)
+
+
+def test_no_stores_file_is_for_statements(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    options = {"path": str(path), "allow_tables": ["*"]}
+    with rote.open(path) as store:
+        space = store.space("agent")
+        space.set("urn:x", "secret")
+        with pytest.raises(InvalidInput):
+            rote.Host("compute-and-store", store=store, sqlite=options)
+        with pytest.raises(InvalidInput):
+            rote.Host("compute-and-store", space=space, sqlite=options)
+        # A host of another store, or of none, learns it from the file.
+        with rote.Host("compute-and-store", sqlite=options) as host:
+            for _ in range(2):
+                with pytest.raises(Denied) as caught:
+                    host.sqlite.query("SELECT count(*) AS n FROM facts")
+                assert caught.value.code == "sql_denied"
+        assert space.get("urn:x") == "secret"
+    assert STORE_ID == APPLICATION_ID
+
+
+def test_a_host_has_it_by_its_options(path: Path) -> None:
+    options = {"path": str(path), "allow_tables": ["t", "secret"], "allow_write": True}
+    with rote.Host("compute-and-store", sqlite=options) as host:
+        assert host.call("sqlite", "Query", ["SELECT s FROM secret"])["rows"] == [{"s": "hidden"}]
+        assert host.sqlite.execute("INSERT INTO t(x) VALUES (:x)", {"x": 3})["rows_affected"] == 1
+        with host.scope(grant={"sqlite": {"allow_tables": ["T"], "allow_write": False}}) as flow:
+            assert len(flow.sqlite.query("SELECT x FROM t")["rows"]) == 3
+            for verb, sql, code in (
+                ("query", "SELECT s FROM secret", "sql_denied"),
+                ("execute", "DELETE FROM t", "verb_denied"),
+            ):
+                with pytest.raises(Denied) as caught:
+                    flow.call("sqlite", verb, [sql])
+                assert caught.value.code == code
+    with rote.Host("compute-and-store", sqlite={**options, "allow_write": False}) as host:
+        with pytest.raises(Denied) as caught:
+            host.sqlite.execute("DELETE FROM t")
+        assert caught.value.code == "verb_denied"
 
 
 def test_a_database_is_made_when_asked_for(tmp_path: Path) -> None:

@@ -1,0 +1,149 @@
+"""The layout of rows in threads: a line of cells, on which neighbours in a thread are neighbours.
+
+    free rows     in no thread; they lend nothing
+    gap           three cells
+    thread        in its order, and a gap
+    …
+
+Nobody lends further than a gap is long. So what all cells lend is found by shifting all of them, and
+nothing reaches another thread. A thread that changes gets new cells at the end; the old ones stay
+empty.
+"""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import compress
+from typing import TYPE_CHECKING, TypeAlias
+
+from rote.values.limits import LAYOUT_EMPTY_SHARE
+
+if TYPE_CHECKING:
+    from rote.retrieval.segments.living import Living
+
+GAP = 3
+
+Cells: TypeAlias = "array[int]"
+# The order in a thread: turn, instant, entity and number; and the row itself.
+_Place = tuple[int | float, int, str, int, int]
+_Span = tuple[int, int]  # the first cell of a thread, and the one after its last
+
+
+class Layout:
+    """The cells of living rows. It never changes once it is made."""
+
+    def __init__(self) -> None:
+        self.cells: list[Cells] = []  # by part: for each row its cell, or one that stays empty
+        self.rows: Cells = array("I")  # for each cell its row; for one in a gap any
+        self.gaps: Cells = array("I")  # the cells in gaps
+        self.free = 0  # the first so many cells are those of free rows
+        self._spans: dict[str, _Span] = {}  # of threads
+        self._empty = 0  # cells that threads have left
+
+    @staticmethod
+    def of(living: "Living") -> "Layout":
+        made = Layout()
+        free, threads = _grouped(living)
+        made.rows, made.free = array("I", free), len(free)
+        made._add_gap()
+        for name, places in threads.items():
+            places.sort()
+            made._spans[name] = made._add(place[-1] for place in places)
+        cells = array("I", made.gaps[:1]) * sum(part.segment.size for part in living.parts)
+        for start, end in ((0, made.free), *made._spans.values()):
+            for cell in range(start, end):
+                cells[made.rows[cell]] = cell
+        made.cells = [cells[part.base : part.base + part.segment.size] for part in living.parts]
+        return made
+
+    def changed(self, living: "Living", states: Mapping[int, int]) -> "Layout":
+        """Return the layout after some rows have come (1) or gone (0)."""
+        lone: list[int] = []
+        touched: dict[str, list[int]] = {}
+        for row, state in states.items():
+            part, number = living.place(row)
+            name = part.segment.thread_names[number] if part.segment.has_threads else None
+            added = lone if name is None else touched.setdefault(name, [])
+            if state:
+                added.append(row)
+        left = [self._spans.get(name, (0, 0)) for name in touched]
+        empty = self._empty + sum(end - start + GAP for start, end in left)
+        if empty * LAYOUT_EMPTY_SHARE > len(self.rows):
+            return Layout.of(living)
+        made = Layout()
+        made.rows, made.gaps, made.free = self.rows[:], self.gaps[:], self.free
+        made._spans, made._empty = dict(self._spans), empty
+        for row in lone:
+            made._add((row,))
+        for (name, added), (start, end) in zip(touched.items(), left, strict=True):
+            stayed = [row for row in self.rows[start:end] if living.is_living(row)]
+            places = sorted(_place(living, row) for row in (*stayed, *added))
+            made._spans[name] = made._add(place[-1] for place in places)
+        made._point(living, self)
+        return made
+
+    def _add(self, rows: Iterable[int]) -> _Span:
+        """Add a thread at the end, and return its span."""
+        start = len(self.rows)
+        self.rows.extend(rows)
+        end = len(self.rows)
+        self._add_gap()
+        return start, end
+
+    def _add_gap(self) -> None:
+        self.gaps.extend(range(len(self.rows), len(self.rows) + GAP))
+        self.rows.extend((0,) * GAP)
+
+    def _point(self, living: "Living", before: "Layout") -> None:
+        """Note the cells of rows that were added to another layout."""
+        empty = self.gaps[:1]
+        known = len(before.cells)
+        self.cells = [
+            *before.cells,
+            *(empty * part.segment.size for part in living.parts[known:]),
+        ]
+        own = set(range(known, len(self.cells)))
+        first, in_gap = len(before.rows), set(self.gaps[len(before.gaps) :])
+        for cell in range(first, len(self.rows)):
+            if cell not in in_gap:
+                row = self.rows[cell]
+                place = living.part_of(row)
+                if place not in own:
+                    own.add(place)
+                    self.cells[place] = self.cells[place][:]
+                self.cells[place][row - living.parts[place].base] = cell
+
+
+def _grouped(living: "Living") -> tuple[list[int], dict[str, list[_Place]]]:
+    """Return the living rows that are in no thread, and those of each thread."""
+    free: list[int] = []
+    threads: defaultdict[str, list[_Place]] = defaultdict(list)
+    for part in living.parts:
+        segment, base = part.segment, part.base
+        rows = range(base, base + segment.size)
+        if not segment.has_threads:
+            free.extend(compress(rows, part.living))
+            continue
+        entities = map(segment.entities.__getitem__, segment.entity)
+        places = zip(
+            segment.turn_numbers, segment.instant, entities, segment.number, rows, strict=True
+        )
+        named = zip(segment.thread_names, places, strict=True)
+        for name, place in compress(named, part.living):
+            if name is None:
+                free.append(place[-1])
+            else:
+                threads[name].append(place)
+    return free, threads
+
+
+def _place(living: "Living", row: int) -> _Place:
+    part, number = living.place(row)
+    segment = part.segment
+    return (
+        segment.turn_numbers[number],
+        segment.instant[number],
+        segment.entities[segment.entity[number]],
+        segment.number[number],
+        row,
+    )

@@ -1,0 +1,239 @@
+"""The memories of a state, found by the index. Only those that may be in the answer are read."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from heapq import nlargest
+from itertools import chain, compress
+from typing import Generic, TypeVar
+
+from rote.errors import Compacted
+from rote.questions import NO_FILTERS, Filters, Request
+from rote.records.envelope import record_of
+from rote.retrieval.corpus import Corpus, Simple
+from rote.retrieval.order import Drop
+from rote.retrieval.ranking import weights
+from rote.retrieval.ranking.scoring import OWN, Telling
+from rote.retrieval.segments.asking import Answer
+from rote.retrieval.segments.filtering import passing
+from rote.retrieval.segments.scoring import plain_totals, threaded_totals
+from rote.retrieval.segments.segment import Numbers
+from rote.retrieval.spaces import memory_numbered
+from rote.space import Space
+from rote.values.limits import RECORDS_READ_AT_ONCE
+
+Cell = TypeVar("Cell")
+_SAMPLED = 16  # one of so many totals is looked at to guess which are great
+
+
+class MovedError(Exception):
+    """A memory that the index has found was erased or compacted away before it was read."""
+
+
+class FoundMemories:
+    """Implements ranking.memories.Memories. Rows are numbered through all parts of the index."""
+
+    def __init__(self, view: Space, name: str, answer: Answer) -> None:
+        self.invalid: Sequence[tuple[str, str, str]] = ()
+        self._view = view
+        self._name = name
+        self._living = answer.living
+        self._postings = answer.postings
+        self._places: dict[int, int] = {}  # of rows among the memories that were read
+        self._read = Corpus()
+        self.texts = _Column(lambda row: self._read.texts[self._places[row]])
+        self.hashes = _Column(lambda row: self._read.hashes[self._places[row]])
+        self.tags = _Column(lambda row: self._read.tags[self._places[row]])
+        self.ids = _Column(self._id)
+        self.paths = _Column(lambda _: name)
+        self.instants = _Column(self._instant)
+
+    def __len__(self) -> int:
+        return self._living.count
+
+    def rows(self) -> Iterable[int]:
+        """Return all rows, in the order of the index."""
+        return chain.from_iterable(
+            compress(range(part.base, part.base + part.segment.size), part.living)
+            for part in self._living.parts
+        )
+
+    def load(self, rows: Collection[int]) -> None:
+        missing = [row for row in rows if row not in self._places]
+        for start in range(0, len(missing), RECORDS_READ_AT_ONCE):
+            self._load(missing[start : start + RECORDS_READ_AT_ONCE])
+
+    def _load(self, rows: Sequence[int]) -> None:
+        keys = [self._key(row) for row in rows]
+        entities = list(dict.fromkeys(entity for entity, _ in keys))
+        try:
+            states = self._view.read_many(entities)
+        except Compacted:
+            raise MovedError from None
+        records = {state.id: record_of(state) for state in states}
+        memories: list[Simple] = []
+        for entity, number in keys:
+            record = records[entity]
+            memory = None if record is None else memory_numbered(record, number)
+            if memory is None:
+                raise MovedError
+            memories.append(memory)
+        for place, row in enumerate(rows, self._read.row_count):
+            self._places[row] = place
+        self._read.extend(self._name, memories)
+
+    @property
+    def length(self) -> int:
+        """Return the number of terms of all memories."""
+        return self._living.length
+
+    def having(self, term: str) -> int:
+        """Return the number of memories that have a term."""
+        count = 0
+        for part, postings in zip(self._living.parts, self._postings, strict=True):
+            posting = postings.get(term)
+            if posting is not None:
+                for rows in (posting.singles, posting.repeats):
+                    is_living = part.living.__getitem__
+                    count += len(rows) if part.is_whole else sum(map(is_living, rows))
+        return count
+
+    def frequencies(self, _: str) -> "FoundMemories":
+        """Return itself: the index was asked in the language of the question."""
+        return self
+
+    def filtered(self, filters: Filters, _: Collection[int]) -> list[int]:
+        """Return the rows that filters leave out. Nobody is denied, or all memories would be read."""
+        if filters == NO_FILTERS:
+            return []
+        left: list[int] = []
+        for part in self._living.parts:
+            passes = passing(filters, part.segment)
+            rows = range(part.base, part.base + part.segment.size)
+            out = (
+                is_living and not passed
+                for is_living, passed in zip(part.living, passes, strict=True)
+            )
+            left += compress(rows, out)
+        return left
+
+    def scores(
+        self, request: Request, telling: Telling, excluded: Collection[int]
+    ) -> "FoundScores":
+        living = self._living
+        weighed = [part.weights(telling.average) for part in living.parts]
+        if excluded:
+            weighed = self._without(weighed, excluded)
+        has_threads = any(part.segment.has_threads for part in living.parts)
+        is_threaded = request.scoring.context and has_threads
+        least = self._least(telling, 1 if is_threaded else OWN)
+        if not is_threaded:
+            return FoundScores(plain_totals(living, weighed, self._postings, telling), least)
+        layout = living.layout
+        totals = threaded_totals(living, weighed, self._postings, telling)
+        for cell in layout.gaps:
+            totals[cell] = 0
+        for row in excluded:
+            place = living.part_of(row)
+            totals[layout.cells[place][row - living.parts[place].base]] = 0
+        return FoundScores(totals, least, layout.rows)
+
+    def _least(self, telling: Telling, share: int) -> int:
+        """Return a number that no total above 0 is below: a term with the least weight."""
+        longest = max((part.segment.longest for part in self._living.parts), default=0)
+        weight = weights.weight(1, longest, telling.average)
+        return min((idf for idf in telling.idf.values() if idf), default=0) * share * weight
+
+    def _without(self, weighed: Sequence[list[int]], excluded: Collection[int]) -> list[list[int]]:
+        """Return weights with 0 for rows that are excluded."""
+        kept = [list(each) for each in weighed]
+        for row in excluded:
+            place = self._living.part_of(row)
+            kept[place][row - self._living.parts[place].base] = 0
+        return kept
+
+    def rank_key(self, row: int) -> tuple[int, str, str, str]:
+        # No two memories of a space have the same id.
+        return -self._instant(row), self._name, self._id(row), ""
+
+    def drops(self, rows: Sequence[int], reason: str) -> list[Drop]:
+        self.load(rows)
+        return [Drop(self.ids[row], reason, self.hashes[row], self._name) for row in rows]
+
+    def _key(self, row: int) -> tuple[str, int]:
+        part, number = self._living.place(row)
+        segment = part.segment
+        return segment.entities[segment.entity[number]], segment.number[number]
+
+    def _id(self, row: int) -> str:
+        part, number = self._living.place(row)
+        return part.segment.memory_id(number)
+
+    def _instant(self, row: int) -> int:
+        part, number = self._living.place(row)
+        return part.segment.instant[number]
+
+
+class _Column(Generic[Cell]):
+    """Implements order.Column."""
+
+    def __init__(self, cell: Callable[[int], Cell]) -> None:
+        self._cell = cell
+
+    def __getitem__(self, row: int) -> Cell:
+        return self._cell(row)
+
+
+class FoundScores:
+    """Implements ranking.scores.Scores by the totals of all rows, or of all cells of a layout."""
+
+    def __init__(self, totals: list[int], least: int, rows: "Numbers | None" = None) -> None:
+        self._totals = totals
+        self._least = least  # no total above 0 is below
+        self._rows = rows  # by cell
+        self._count: int | None = None
+
+    def __len__(self) -> int:
+        if self._count is None:
+            if self._least >= weights.total_from(1):
+                self._count = len(self._totals) - self._totals.count(0)
+            else:
+                self._count = self.count_from(1)
+        return self._count
+
+    def best(self, count: int) -> list[tuple[int, int]]:
+        rows = self._rows
+        return [
+            (score, place if rows is None else rows[place])
+            for score, place in self._best_places(count)
+        ]
+
+    def _best_places(self, count: int) -> list[tuple[int, int]]:
+        totals = self._totals
+        floor = weights.total_from(1)
+        if count < len(self):
+            # A sample tells what is likely to leave about twice as many; with fewer all are looked at.
+            sample = sorted(totals[::_SAMPLED], reverse=True)
+            guess = sample[min(len(sample) - 1, 2 * count // _SAMPLED + _SAMPLED)]
+            likely = [place for place, total in enumerate(totals) if total >= guess]
+            if len(likely) >= count:
+                greatest = nlargest(count, map(totals.__getitem__, likely))
+                floor = weights.total_from(weights.score(greatest[-1]))
+            if floor >= guess > 0:
+                return [
+                    (weights.score(totals[place]), place)
+                    for place in likely
+                    if totals[place] >= floor
+                ]
+        return [
+            (weights.score(total), place) for place, total in enumerate(totals) if total >= floor
+        ]
+
+    def count_from(self, least: int) -> int:
+        floor = weights.total_from(max(1, least))
+        return sum(map(floor.__le__, self._totals))
+
+    def raised(self, more: Callable[[int], int]) -> "FoundScores":
+        raised = list(self._totals)
+        for score, place in self._best_places(len(self)):
+            row = place if self._rows is None else self._rows[place]
+            raised[place] = weights.total_from(score + more(row))
+        return FoundScores(raised, 0, self._rows)

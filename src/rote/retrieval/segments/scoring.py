@@ -1,0 +1,179 @@
+"""The scores of lexical-1 over segments: all rows of a term at once, by whole numbers only.
+
+Without threads each row adds up its weights. With threads a row has of each term the greatest of its
+own share and six that its neighbours lend, and there are two ways to find it:
+
+    few rows    each row offers its seven shares to the cells around it
+    many rows   all cells are one large integer, 32 bits each; shifting it lends to all neighbours, and
+                the greater of two such integers is found in all cells by a few operations
+"""
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from operator import add
+
+from rote.retrieval.ranking import weights
+from rote.retrieval.ranking.scoring import AFTER, BEFORE, OWN, Telling
+from rote.retrieval.segments.layout import Layout
+from rote.retrieval.segments.living import Living, Part
+from rote.retrieval.segments.segment import Numbers, Posting, from_bytes, to_bytes
+from rote.values.limits import CELLS_OF_MANY
+
+# A share is at most ten times a weight, which is below 2.2 * 2^16. So the highest bit of a lane is free.
+_LANE_BITS = 32
+_LANE_BYTES = _LANE_BITS // 8
+_LANES_STEP = 1_024
+
+# The postings of each part, by term.
+Postings = Sequence[Mapping[str, Posting]]
+
+
+def plain_totals(
+    living: Living, weighed: Sequence[Sequence[int]], postings: Postings, telling: Telling
+) -> list[int]:
+    """Return the total of each row: the sum over terms of idf times ten times the weight."""
+    totals: list[int] = []
+    known = _Weights(telling.average)
+    for part, by_row, found in zip(living.parts, weighed, postings, strict=True):
+        own = [0] * part.segment.size
+        for term, idf in telling.idf.items():
+            posting = found.get(term)
+            if posting is not None:
+                times = OWN * idf
+                for row in posting.singles:
+                    own[row] += times * by_row[row]
+                for row, weight in _repeated(part, posting, known):
+                    if by_row[row]:
+                        own[row] += times * weight
+        totals += own
+    return totals
+
+
+class _Weights(dict[tuple[int, int], int]):
+    """Weights of a term, by its occurrences in a memory and the length of that."""
+
+    def __init__(self, average: int) -> None:
+        self._average = average
+
+    def __missing__(self, key: tuple[int, int]) -> int:
+        weight = self[key] = weights.weight(*key, self._average)
+        return weight
+
+
+def _repeated(part: Part, posting: Posting, known: _Weights) -> Iterable[tuple[int, int]]:
+    """Return the rows that have a term more than once, with its weight."""
+    lengths = map(part.segment.length.__getitem__, posting.repeats)
+    keys = zip(posting.counts, lengths, strict=True)
+    return zip(posting.repeats, map(known.__getitem__, keys), strict=True)
+
+
+def threaded_totals(
+    living: Living, weighed: Sequence[Sequence[int]], postings: Postings, telling: Telling
+) -> list[int]:
+    """Return the total of each cell of the layout; that of an empty one means nothing."""
+    layout = living.layout
+    size = len(layout.rows)
+    totals, lanes = [0] * size, None
+    known = _Weights(telling.average)
+    for term, idf in telling.idf.items():
+        cells, found = _by_cell(living, weighed, postings, term, known)
+        if len(cells) * CELLS_OF_MANY < size:
+            _offer(totals, layout, cells, found, idf)
+        else:
+            lanes = lanes or _Lanes(layout)
+            lanes.add(cells, found, idf)
+    return totals if lanes is None else list(map(add, totals, lanes.totals()))
+
+
+def _by_cell(
+    living: Living,
+    weighed: Sequence[Sequence[int]],
+    postings: Postings,
+    term: str,
+    known: _Weights,
+) -> tuple[list[int], list[int]]:
+    """Return the cells that have a term, and their weights."""
+    cells: list[int] = []
+    found: list[int] = []
+    for part, places, by_row, terms in zip(
+        living.parts, living.layout.cells, weighed, postings, strict=True
+    ):
+        posting = terms.get(term)
+        if posting is not None:
+            cells += map(places.__getitem__, posting.singles)
+            found += map(by_row.__getitem__, posting.singles)
+            for row, weight in _repeated(part, posting, known):
+                if by_row[row]:
+                    cells.append(places[row])
+                    found.append(weight)
+    return cells, found
+
+
+def _offer(
+    totals: list[int], layout: Layout, cells: Sequence[int], found: Sequence[int], idf: int
+) -> None:
+    """Add the greatest share in a term of each cell that has one."""
+    shares = [0] * len(totals)
+    free, get = layout.free, shares.__getitem__
+    offers = (
+        (0, OWN),
+        *((step, share) for step, share in enumerate(AFTER, 1)),
+        *((-step, share) for step, share in enumerate(BEFORE, 1)),
+    )
+    for cell, weight in zip(cells, found, strict=True):
+        if not weight:
+            continue
+        for step, times in offers if cell >= free else offers[:1]:
+            share = times * weight
+            before = get(cell + step)
+            if before < share:
+                shares[cell + step] = share
+                totals[cell + step] += idf * (share - before)
+
+
+class _Lanes:
+    """Totals of all cells, each in 64 bits of one of two integers: those of even and of odd cells."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._free_bits = _LANE_BITS * layout.free
+        self._count = len(layout.rows)
+        # In steps, so that a few more cells have the same masks.
+        self._size = -(-self._count // _LANES_STEP) * _LANES_STEP
+        self._guards, self._evens = _masks(self._size)
+        self._even = self._odd = 0
+
+    def add(self, cells: Sequence[int], found: Sequence[int], idf: int) -> None:
+        """Add the shares of all cells in one term."""
+        lanes = array("I", bytes(_LANE_BYTES * self._size))
+        for cell, weight in zip(cells, found, strict=True):
+            lanes[cell] = weight
+        own = int.from_bytes(to_bytes(lanes), "little")
+        lending = own >> self._free_bits << self._free_bits
+        shares = OWN * own
+        for step, times in enumerate(AFTER, 1):
+            shares = self._greater(shares, times * (lending << _LANE_BITS * step))
+        for step, times in enumerate(BEFORE, 1):
+            shares = self._greater(shares, times * (lending >> _LANE_BITS * step))
+        self._even += idf * (shares & self._evens)
+        self._odd += idf * (shares >> _LANE_BITS & self._evens)
+
+    def totals(self) -> Numbers:
+        found = array("Q", bytes(8 * self._size))
+        for start, integer in enumerate((self._even, self._odd)):
+            found[start::2] = from_bytes("Q", integer.to_bytes(_LANE_BYTES * self._size, "little"))
+        return found[: self._count]
+
+    def _greater(self, one: int, other: int) -> int:
+        """Return the greater of two numbers in every lane."""
+        # A guard stays where the first is not less; the bits below it then become a mask.
+        stays = ((one | self._guards) - other) & self._guards
+        mask = stays - (stays >> _LANE_BITS - 1)
+        return other ^ (one ^ other) & mask
+
+
+@lru_cache(maxsize=8)
+def _masks(size: int) -> tuple[int, int]:
+    """Return the guards of all lanes, and all bits of the even ones."""
+    guards = int.from_bytes(b"\x00\x00\x00\x80" * size, "little")
+    return guards, int.from_bytes(b"\xff\xff\xff\xff\x00\x00\x00\x00" * (size // 2), "little")
