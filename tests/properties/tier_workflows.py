@@ -105,6 +105,16 @@ class Workflow:
             ("queue", "nack", ["q", *self._taken]),
             ("queue", "peek", ["q", 3]),
             ("queue", "depth", ["q"]),
+            ("agent", "send_task", [{
+                "schema_version": "1.0", "task_id": pick(["t1", "t2"]), "requester_id": "a",
+                "target_agent": "b", "task_type": "c", "input": {"payload": self._object()},
+            }]),
+            ("agent", "post_result", [{
+                "schema_version": pick(["1.0", "2.0"]), "task_id": "t1", "agent_id": "b", "status": "done",
+                "output": {"summary": "d", "token": self._secret},
+            }]),
+            ("agent", "read_result", ["t1"]),
+            ("agent", "tasks", [None, pick(["open", "all"])]),
             ("cache", "never", []),
         ]  # fmt: skip
         if self._has_tables:

@@ -13,6 +13,7 @@ from rote.space.home import Home
 from rote.space.sources import home_of, now_of
 from rote.tiers import host as tiers
 from rote.tiers.adapters import Adapter
+from rote.tiers.agent import open_agent
 from rote.tiers.cache import open_cache
 from rote.tiers.fs.adapter import open_fs
 from rote.tiers.memory import MemoryTier, memory_settings
@@ -39,6 +40,7 @@ class Host(tiers.Host):
         sqlite: _Options | None = None,
         fs: _Options | None = None,
         queue: _Options | None = None,
+        agent: _Options | None = None,
         grant: Mapping[str, Json] | None = None,
         limits: Mapping[str, int | None] | None = None,
         redact: Iterable[str] = (),
@@ -54,6 +56,7 @@ class Host(tiers.Host):
                       timeout_seconds, max_memory_bytes
         fs            sandbox_root, allow_extensions, max_read_bytes, max_write_bytes, allow_delete
         queue         max_tries, lease_seconds, max_payload_bytes
+        agent         root, a folder of files beside the space
         grant         narrows what the profile allows
         limits        max_adapter_calls, max_frame_bytes
         clock         when left out the store's, else the system's
@@ -73,6 +76,9 @@ class Host(tiers.Host):
                 adapters["queue"] = QueueTier(view, queues, ids=ids, tokens=SystemTokens())
             now = _now(clock, place)
             adapters["cache"] = open_cache({} if cache is None else cache, now=now)
+            mailbox = open_agent({} if agent is None else agent, place)
+            if mailbox is not None:
+                adapters["agent"] = mailbox
             if sqlite is not None:
                 adapters["sqlite"] = open_sqlite(sqlite, store_path=home.file)
             if fs is not None:

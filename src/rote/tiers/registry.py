@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
-from rote.tiers import cache, frame, memory, queue, store
+from rote.tiers import agent, cache, frame, memory, queue, store
 from rote.tiers.fs import adapter as fs
-from rote.tiers.profiles import ADAPTERS
 from rote.tiers.sqlite import adapter as sqlite
 from rote.tiers.verbs import Verb
 from rote.values import Json
 
 VERBS: Mapping[str, Mapping[str, Verb]] = {
-    **{name: {} for name in ADAPTERS},
     "frame": frame.VERBS,
     "cache": cache.VERBS,
     "memory": memory.VERBS,
@@ -18,11 +16,13 @@ VERBS: Mapping[str, Mapping[str, Verb]] = {
     "sqlite": sqlite.VERBS,
     "fs": fs.VERBS,
     "queue": queue.VERBS,
+    "agent": agent.VERBS,
 }
 # For each adapter whose names a grant lists, the check of those that a call names: verb, arguments, grant.
 NAMES_CHECKS: Mapping[str, Callable[[str, Mapping[str, Json], Mapping[str, Json]], None]] = {
     "memory": memory.check_names,
     "queue": queue.check_names,
+    "agent": agent.check_names,
 }
 # Other names of verbs, in small letters.
 _ALIASES = {"cache": {"cacheget": "get", "cacheset": "set"}, "queue": {"queueput": "put"}}

@@ -498,6 +498,8 @@ MESSAGE_TRIES_DEFAULT = 5
 MESSAGE_BYTES_DEFAULT = 1 * MIB
 # Messages whose versions are remembered, to order those that were put in one instant.
 MESSAGE_PLACES_KEPT = 100_000
+# One file of a mailbox that others write to.
+MAILBOX_FILE_BYTES_MAX = 64 * MIB
 # Queues of which a host remembers where its messages begin.
 QUEUES_REMEMBERED = 10_000
 # Messages of a queue looked at first: more are needed where the oldest are leased or dead.

@@ -324,7 +324,8 @@ def test_a_file_that_is_replaced_before_it_is_held_is_opened_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another host wrote its file anew between this host's open and its lock."""
-    path, hold, replaced = tmp_path / "warm.cache", fcntl.flock, []
+    path, hold = tmp_path / "warm.cache", fcntl.flock
+    replaced: list[Path] = []
     with host_of(path=str(path)) as host:
         host.cache.set("n", "k", "old")
     with host_of(path=str(tmp_path / "new")) as host:

@@ -84,3 +84,24 @@ def test_downstream_handoff_by_the_queue(host: rote.Host) -> None:
     for verb in ("Put", "QueuePut", "put"):
         assert len(host.call("queue", verb, ["alerts", {"host": "web-1"}])) == 32
     assert host.call("Queue", "Depth", ["alerts"])["ready"] == 3
+
+
+def test_agent_coordination(host: rote.Host) -> None:
+    task = {
+        "schema_version": "1.0",
+        "task_id": "t1",
+        "requester_id": "monitor",
+        "target_agent": "oncall",
+        "task_type": "look",
+        "input": {"refs": [], "payload": {"host": "web-1"}},
+    }
+    assert host.call("agent", "send_task", [task]) == "t1"
+    result = {
+        "schema_version": "1.0",
+        "task_id": "t1",
+        "agent_id": "oncall",
+        "status": "done",
+        "output": {"summary": "restarted"},
+    }
+    host.call("agent", "post_result", [result])
+    assert host.call("agent", "read_result", ["t1"]) == result

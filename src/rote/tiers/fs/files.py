@@ -32,6 +32,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | _OPENED
 # A pipe or a terminal that took the place of a file neither blocks nor becomes ours.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | _OPENED
 _DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPENED
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | _OPENED
 # The answers of the system to a link or a file where a folder should be.
 _NO_FOLDER = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK)
 _PERMISSIONS = 0o777
@@ -163,6 +164,22 @@ class Folder:
             with suppress(OSError):
                 os.unlink(DRAFT, dir_fd=self._descriptor)
             raise
+        os.fsync(self._descriptor)
+
+    def append_line(self, name: str, line: bytes) -> None:
+        """Add a line to a file while the folder is held; others may be adding lines, too."""
+        self.look_for_file(name)
+        file = os.open(name, _APPEND, 0o666, dir_fd=self._descriptor)
+        try:
+            found = _plain(os.fstat(file), self.shown(name))
+            # A line that another writer left unfinished spoils itself only.
+            is_torn = found.st_size > 0 and os.pread(file, 1, found.st_size - 1) != b"\n"
+            data = b"\n" * is_torn + line + b"\n"
+            if os.write(file, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file)
+        finally:
+            os.close(file)
         os.fsync(self._descriptor)
 
     def remove(self, name: str) -> None:
