@@ -1,5 +1,6 @@
 """The cache: what a get finds, what leaves, and its file."""
 
+import fcntl
 import os
 import stat
 from pathlib import Path
@@ -317,3 +318,23 @@ def test_a_fifo_is_no_cache(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Corrupt):
         host_of(path=str(tmp_path / "pipe"))
+
+
+def test_a_file_that_is_replaced_before_it_is_held_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another host wrote its file anew between this host's open and its lock."""
+    path, hold, replaced = tmp_path / "warm.cache", fcntl.flock, []
+    with host_of(path=str(path)) as host:
+        host.cache.set("n", "k", "old")
+    with host_of(path=str(tmp_path / "new")) as host:
+        host.cache.set("n", "k", "new")
+
+    def replace_first(descriptor: int, operation: int) -> None:
+        if not replaced:
+            replaced.append((tmp_path / "new").replace(path))
+        hold(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", replace_first)
+    with host_of(path=str(path)) as host:
+        assert host.cache.get("n", "k")["value"] == "new"

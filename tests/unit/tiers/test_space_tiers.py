@@ -253,6 +253,7 @@ def test_ids_of_other_tiers_are_neither_read_nor_written(
     for id in ("queue:alerts/1", "agent:task/1", "agenda:1", "queues:1", "records:1", "urn:a:1"):
         space.set(id, 1)
     space.set("did:other", 1)
+    space.set(space.did, 1)
     for id in [*RESERVED, space.did]:
         for verb, args in (
             ("get", [id]), ("read", [id]), ("set", [id, 1]), ("delete", [id]),
