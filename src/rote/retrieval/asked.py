@@ -1,6 +1,6 @@
 """A question with all that is needed to answer it by any policy, and its answer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -42,7 +42,7 @@ class Answered(Struct, frozen=True):
     """A package, and what it does not say of its memories: one entry for each."""
 
     package: Package
-    reasons: list[Reasons]  # for their scores
+    reasons: Callable[[], list[Reasons]]  # for their scores; found when they are asked for
     tags: list[tuple[str, ...]]
     terms: frozenset[str] = frozenset()  # of the question, that any memory has; of ranking alone
     query_vector: bytes = b""  # of hybrid-1 alone

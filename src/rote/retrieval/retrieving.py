@@ -76,15 +76,15 @@ def retrieve(
     embedder      makes the vectors of hybrid-1
     count_tokens  counts the tokens of excerpts for the policies of ranking
     """
-    return explain(
+    return _examine_and_note(
         request,
-        root=root,
         store=store,
+        root=root,
         dropped=dropped,
         cache=cache,
         embedder=embedder,
         count_tokens=count_tokens,
-    )[0]
+    ).package
 
 
 def explain(
@@ -98,22 +98,31 @@ def explain(
     count_tokens: TokenCounter | None = None,
 ) -> tuple[Package, list[Reasons]]:
     """Return the package, and for each of its memories the reasons for its score."""
-    if store is not None and not isinstance(store, Store):
-        raise InvalidInput("store must be one that rote.open returned")
-    found = examine(
+    found = _examine_and_note(
         request,
+        store=store,
         root=root,
-        open_space=None if store is None else partial(open_state, store),
         dropped=dropped,
         cache=cache,
         embedder=embedder,
         count_tokens=count_tokens,
     )
+    return found.package, found.answered.reasons()
+
+
+def _examine_and_note(
+    request: Mapping[str, Any], *, store: Store | None, **options: Any
+) -> "Examined":
+    """Answer a question, and add its receipt to the ledger of the store."""
+    if store is not None and not isinstance(store, Store):
+        raise InvalidInput("store must be one that rote.open returned")
+    open_space = None if store is None else partial(open_state, store)
+    found = examine(request, open_space=open_space, **options)
     if store is not None and not store.read_only:
         ledgers = found.spaces or store.spaces()
         ledger = ledgers[0].did if ledgers else _LEDGER
         store.add_receipt(ledger, found.receipt, since=found.since)
-    return found.package, found.answered.reasons
+    return found
 
 
 def examine(
@@ -192,7 +201,7 @@ def _answer_by_seed(asked: Asked[Corpus]) -> Answered:
     rows = [item.row for item in selected]
     return Answered(
         package,
-        [reasons_of(request, corpus, row) for row in rows],
+        lambda: [reasons_of(request, corpus, row) for row in rows],
         [corpus.tags[row] for row in rows],
     )
 

@@ -81,7 +81,7 @@ def answer(asked: Asked[Memories]) -> Answered:
     selected = [each.candidate for each in selection.selected]
     return Answered(
         package,
-        [_reasons(request, telling, each) for each in selected],
+        lambda: [_reasons(request, telling, each) for each in selected],
         [each.corpus.tags[each.row] for each in selected],
         frozenset(telling.idf),
         query_vector,

@@ -125,8 +125,6 @@ def select(ranking: Ranking, scoring: Scoring, budget: Budget, excerpts: Excerpt
     texts: set[str] = set()
     left, misfits = budget.max_excerpt_tokens, 0
     for each in _loaded(islice(ranking, enough), budget.max_items):
-        if len(selected) == budget.max_items or misfits == MISFITS_MAX:
-            break
         text = normal_text(each.text) if scoring.drop_duplicates else ""
         if scoring.drop_duplicates and text in texts:
             passed.append((DUPLICATE, each))
@@ -135,10 +133,14 @@ def select(ranking: Ranking, scoring: Scoring, budget: Budget, excerpts: Excerpt
         if excerpt.tokens > left:
             misfits += 1
             passed.append((BUDGET_EXHAUSTED, each))
+            if misfits == MISFITS_MAX:
+                break
             continue
         left -= excerpt.tokens
         texts.add(text)
         selected.append(Selected(each, excerpt))
+        if len(selected) == budget.max_items:
+            break
     is_full = len(selected) == budget.max_items
     return Selection(
         selected,

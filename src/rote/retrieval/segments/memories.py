@@ -15,7 +15,6 @@ from rote.retrieval.ranking.scoring import OWN, Telling
 from rote.retrieval.segments.asking import Answer
 from rote.retrieval.segments.filtering import passing
 from rote.retrieval.segments.scoring import plain_totals, threaded_totals
-from rote.retrieval.segments.segment import Numbers
 from rote.retrieval.spaces import memory_numbered
 from rote.space import Space
 from rote.values.limits import RECORDS_READ_AT_ONCE
@@ -126,7 +125,8 @@ class FoundMemories:
         is_threaded = request.scoring.context and has_threads
         least = self._least(telling, 1 if is_threaded else OWN)
         if not is_threaded:
-            return FoundScores(plain_totals(living, weighed, self._postings, telling), least)
+            rows, found = plain_totals(living, weighed, self._postings, telling)
+            return FoundScores(found, least, rows)
         layout = living.layout
         totals = threaded_totals(living, weighed, self._postings, telling)
         for cell in layout.gaps:
@@ -183,12 +183,12 @@ class _Column(Generic[Cell]):
 
 
 class FoundScores:
-    """Implements ranking.scores.Scores by the totals of all rows, or of all cells of a layout."""
+    """Implements ranking.scores.Scores by the totals of rows; a total of 0 is none."""
 
-    def __init__(self, totals: list[int], least: int, rows: "Numbers | None" = None) -> None:
+    def __init__(self, totals: list[int], least: int, rows: Sequence[int]) -> None:
         self._totals = totals
         self._least = least  # no total above 0 is below
-        self._rows = rows  # by cell
+        self._rows = rows  # one for each total
         self._count: int | None = None
 
     def __len__(self) -> int:
@@ -200,11 +200,7 @@ class FoundScores:
         return self._count
 
     def best(self, count: int) -> list[tuple[int, int]]:
-        rows = self._rows
-        return [
-            (score, place if rows is None else rows[place])
-            for score, place in self._best_places(count)
-        ]
+        return [(score, self._rows[place]) for score, place in self._best_places(count)]
 
     def _best_places(self, count: int) -> list[tuple[int, int]]:
         totals = self._totals
@@ -234,6 +230,5 @@ class FoundScores:
     def raised(self, more: Callable[[int], int]) -> "FoundScores":
         raised = list(self._totals)
         for score, place in self._best_places(len(self)):
-            row = place if self._rows is None else self._rows[place]
-            raised[place] = weights.total_from(score + more(row))
+            raised[place] = weights.total_from(score + more(self._rows[place]))
         return FoundScores(raised, 0, self._rows)

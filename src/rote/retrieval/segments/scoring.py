@@ -9,8 +9,10 @@ own share and six that its neighbours lend, and there are two ways to find it:
 """
 
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import compress
 from operator import add
 
 from rote.retrieval.ranking import weights
@@ -25,29 +27,41 @@ _LANE_BITS = 32
 _LANE_BYTES = _LANE_BITS // 8
 _LANES_STEP = 1_024
 
+# Of a part with so many rows for each posting, a dictionary of those that have a term is faster.
+_SPARSE = 4
+
 # The postings of each part, by term.
 Postings = Sequence[Mapping[str, Posting]]
 
 
 def plain_totals(
     living: Living, weighed: Sequence[Sequence[int]], postings: Postings, telling: Telling
-) -> list[int]:
-    """Return the total of each row: the sum over terms of idf times ten times the weight."""
+) -> tuple[list[int], list[int]]:
+    """Return the rows that have a term, and the total of each.
+
+    A total is the sum over terms of idf times ten times the weight.
+    """
+    rows: list[int] = []
     totals: list[int] = []
     known = _Weights(telling.average)
     for part, by_row, found in zip(living.parts, weighed, postings, strict=True):
-        own = [0] * part.segment.size
-        for term, idf in telling.idf.items():
-            posting = found.get(term)
-            if posting is not None:
-                times = OWN * idf
-                for row in posting.singles:
-                    own[row] += times * by_row[row]
-                for row, weight in _repeated(part, posting, known):
-                    if by_row[row]:
-                        own[row] += times * weight
-        totals += own
-    return totals
+        size = part.segment.size
+        asked = [(idf, found[term]) for term, idf in telling.idf.items() if term in found]
+        count = sum(len(posting.singles) + len(posting.repeats) for _, posting in asked)
+        is_sparse = count * _SPARSE < size
+        own: defaultdict[int, int] | list[int] = defaultdict(int) if is_sparse else [0] * size
+        for idf, posting in asked:
+            times = OWN * idf
+            for row in posting.singles:
+                own[row] += times * by_row[row]
+            for row, weight in _repeated(part, posting, known):
+                if by_row[row]:
+                    own[row] += times * weight
+        numbers: Iterable[int] = own if isinstance(own, dict) else range(size)
+        each: Iterable[int] = own.values() if isinstance(own, dict) else own
+        rows += map(part.base.__add__, compress(numbers, each))
+        totals += filter(None, each)
+    return rows, totals
 
 
 class _Weights(dict[tuple[int, int], int]):

@@ -16,7 +16,7 @@ from rote.retrieval import retrieve
 from rote.retrieval.vector_cache import VECTORS
 from rote.space import Store
 from rote.testing.naive_ranking import naive_rank
-from rote.testing.ranking_histories import plain_memories
+from rote.testing.ranking_questions import plain_memories
 from rote.testing.space_suite.ground import kernel_of, port_of
 from rote.testing.space_suite.records import RecordGround
 from rote.testing.stores import StoreSettings, open_on

@@ -165,15 +165,16 @@ class Judge:
         """
         if self.has_denied:
             raise self.refusal()
-        self._phase = _OWN
+        noted, self._asked = self._asked, []
+        steps = program()  # prepared once more, under the same rules
+        self._phase, self._asked = _OWN, noted
         doubtful: list[str] = []
-        for asked in self._asked:
+        for asked in noted:
             name = asked.names[_TABLE_PLACES.get(asked.operation, 0)] or ""
             if not self._is_allowed(asked, word, allowed):
                 if not _may_be_no_table(asked):
                     raise _not_allowed(name)
                 doubtful.append(name)
-        steps = program()
         self.check_program(steps, word, allowed, doubtful)
         if any(step.opcode == "VOpen" for step in steps) and not self._has_table_function(sql):
             raise _denied("a virtual table is not allowed")
