@@ -520,15 +520,9 @@ class Space(Upkeep):
 
     def _view_of(self, branch: str, pinned: Head | None) -> "Space":
         return Space(
-            self._port,
-            self._info,
-            turns=self._turns,
-            branch=branch,
-            pinned=pinned,
-            runs=self._runs,
-            searching=self._searching,
-            home=self._home,
-        )
+            self._port, self._info, turns=self._turns, branch=branch, pinned=pinned,
+            runs=self._runs, searching=self._searching, home=self._home,
+        )  # fmt: skip
 
     # -- branches ----------------------------------------------------------------------------------
 
