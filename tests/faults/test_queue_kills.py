@@ -1,4 +1,4 @@
-"""Eight workers on one queue, some of them killed: every message is acknowledged once, none is lost."""
+"""Workers on one queue, some of them killed: every message is acknowledged once, none is lost."""
 
 import contextlib
 import sys
@@ -15,9 +15,9 @@ from tests.faults.queue_children import MAX_TRIES, NAME, QUEUE, host_on, is_pois
 from tests.lanes import examples
 
 ROOT = Path(__file__).parents[2]
-WORKERS = 8
+WORKERS = examples(4, 8)
 MESSAGES = examples(300, 20_000)
-KILLS = examples(4, 200)
+KILLS = examples(3, 200)
 TIMEOUT_SECONDS = examples(120, 3_600)
 
 

@@ -58,11 +58,11 @@ def test_a_reply_is_recorded_and_told_before_the_run_can_fail_or_not_at_all(
     encoded it."""
     inside, go_on = threading.Event(), threading.Event()
 
-    def slow(line: Any) -> bytes:
+    def slow(line: Any, **more: Any) -> bytes:
         if line["kind"] == "tool":
             inside.set()
             assert go_on.wait(WAIT_SECONDS)
-        return canonical(line)
+        return canonical(line, **more)
 
     monkeypatch.setattr(recordings, "canonical", slow)
     file = tmp_path / "r.jsonl"
