@@ -231,9 +231,10 @@ class SharedPackedIndexTests(PackedGround):
                 with engine.writer(number) as rows:
                     rows.drop_derived(number, index.name)
             elif how == "merge":
-                monkeypatch.setattr(segments, "SEGMENT_MERGE_ROWS", 2)
                 opened = kernel_of(other._port).spaces.open(other.did)
-                merged = segments.merge_small(opened, PackedWords())
+                with monkeypatch.context() as lowered:
+                    lowered.setattr(segments, "SEGMENT_MERGE_ROWS", 2)
+                    merged = segments.merge_small(opened, PackedWords())
                 assert not (horizon and merged), "nobody merges what is half built"
             else:
                 assert other.verify().ok
