@@ -24,6 +24,7 @@ from rote.contract.declarations import (
 )
 from rote.contract.erasures import Erasure, Remains, SpaceErasure
 from rote.contract.facts import Commit, Fact, Glance, State
+from rote.contract.home import Home
 from rote.contract.index import Found, FoundSegment, Hit, Index, Packed, PackedIndex
 from rote.contract.local import Local
 from rote.contract.paging import all_sides, all_spaces, all_written, paged
@@ -77,6 +78,7 @@ __all__ = [
     "Guard",
     "Head",
     "Hit",
+    "Home",
     "IdSource",
     "Index",
     "KeyRing",

@@ -13,6 +13,7 @@ from rote.contract import (
     Caller,
     Clock,
     ContentRule,
+    Home,
     IdSource,
     Index,
     KeyRing,
@@ -219,6 +220,10 @@ class Kernel:
         bound._bind(caller)
         return bound
 
+    @property
+    def home(self) -> Home:
+        return self.spaces.wiring.home
+
     def answer(self, space: str, command: c.Command[R]) -> R:
         try:
             answer: R = self._handlers[type(command)](
@@ -243,7 +248,10 @@ class Kernel:
         return watching
 
     def close(self) -> None:
-        self.spaces.wiring.engine.close()
+        try:
+            self.spaces.wiring.engine.close()
+        finally:
+            self.home.forget(None)
 
     def _open(self, space: str, command: c.Command[Any]) -> Any:
         if isinstance(command, c.StoreCommand):

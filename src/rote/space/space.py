@@ -18,6 +18,7 @@ from rote.contract import (
     Glance,
     Head,
     Hit,
+    Home,
     MergeResult,
     Port,
     Resolution,
@@ -123,6 +124,11 @@ class Space(Upkeep):
     @property
     def name(self) -> str:
         return self._info.name
+
+    @property
+    def home(self) -> Home:
+        """The home of its store, for layers that keep content in memory."""
+        return self._port.home
 
     @property
     def branch(self) -> str:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from rote.contract import (
     Clock,
     ContentRule,
+    Home,
     IdSource,
     Index,
     KeyRing,
@@ -41,6 +42,7 @@ class Wiring(Struct, frozen=True, eq=False):
     texts: TextRule | None  # finds the texts in values that may have vectors
     port: "Callable[[], Port]"  # returns the store itself, for `questions`
     presumes: bool  # whether entities that are not cached may be assumed to be new, to save a look
+    home: Home = field(default_factory=Home)
 
     def now(self) -> int:
         """Return the time by the store's clock, in microseconds since the epoch."""

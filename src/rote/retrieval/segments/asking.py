@@ -1,6 +1,7 @@
 """Asking the index: its segments and postings come from the store, and what is kept stays."""
 
 from collections.abc import Sequence
+from weakref import ref
 
 from msgspec import Struct
 
@@ -37,7 +38,7 @@ def ask(
     """Return what the index has for a question at a time; None where it cannot be used."""
     index = WORDS if language == ENGLISH else WORDS_NONE
     place = (view.did, index.name)
-    kept = cache.get(place)
+    kept = cache.get(view.home, place)
     segments = dict(kept.segments)
     found = _ask(view, index, terms, segments)
     if found is None:
@@ -48,9 +49,8 @@ def ask(
     stored = tuple(in_order(segments.values()))
     alone = state_of(kept.alone, stored, line)
     whole = state_of((*kept.whole, alone), (*stored, *pending.segments), line)
-    cache.put(
-        place, Kept(segments, pending, put_first(kept.alone, alone), put_first(kept.whole, whole))
-    )
+    states = put_first(kept.alone, alone), put_first(kept.whole, whole)
+    cache.put(view.home, place, Kept(segments, pending, *states), before=kept)
     living = whole.living.at(now)
     return Answer(living, _postings(living, found, terms))
 
@@ -75,15 +75,13 @@ def _ask(
 
 def _pending(index: WordsIndex, kept: Pending, changes: tuple[Change, ...]) -> Pending:
     """Return the segments of changes; those of the first ones are known."""
-    count = len(kept.changes)
-    is_known = count <= len(changes) and all(
-        one is other or one == other for one, other in zip(kept.changes, changes, strict=False)
-    )
-    if not is_known or len(kept.segments) > PENDING_SEGMENTS_MAX:
-        kept, count = Pending(), 0
-    packed = index.pack(changes[count:])
-    new = [Segment(each.body, postings=each.postings) for each in packed]
-    return Pending(changes, (*kept.segments, *new)) if len(changes) > count else kept
+    if not kept.begins(changes) or len(kept.segments) > PENDING_SEGMENTS_MAX:
+        kept = Pending()
+    later = changes[len(kept.changes) :]
+    if not later:
+        return kept
+    new = [Segment(each.body, postings=each.postings) for each in index.pack(later)]
+    return Pending((*kept.changes, *map(ref, later)), (*kept.segments, *new))
 
 
 def _postings(living: Living, found: Found, terms: Sequence[str]) -> Postings:
