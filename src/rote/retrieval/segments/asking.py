@@ -22,7 +22,7 @@ from rote.retrieval.segments.scoring import Postings
 from rote.retrieval.segments.segment import Segment
 from rote.retrieval.segments.words import WORDS, WORDS_NONE, WordsIndex
 from rote.space import Space
-from rote.values.limits import PENDING_SEGMENTS_MAX
+from rote.values.limits import PENDING_SEGMENTS_MAX, RETRIEVAL_TERMS_MAX
 
 
 class Answer(Struct, frozen=True):
@@ -36,6 +36,8 @@ def ask(
     view: Space, language: str, terms: Sequence[str], now: int, cache: SegmentCache = SEGMENTS
 ) -> Answer | None:
     """Return what the index has for a question at a time; None where it cannot be used."""
+    if len(terms) > RETRIEVAL_TERMS_MAX:
+        return None
     index = WORDS if language == ENGLISH else WORDS_NONE
     place = (view.did, index.name)
     kept = cache.get(view.home, place)

@@ -217,3 +217,11 @@ def test_the_size_is_that_of_all_that_is_kept() -> None:
     assert cache.size_bytes == 2 * of_size(3).size_bytes
     cache.forget(home, "a")
     assert cache.size_bytes == of_size(3).size_bytes
+
+
+def test_a_question_with_very_many_terms_is_answered(store: Store) -> None:
+    """The store answers for so many terms at most; a scan answers for more."""
+    memory = Memory(store.space("n"))
+    memory.put("ops", "k", "1", {"text": "w1 boat"})
+    query = "".join(chr(0x4E00 + number) for number in range(20_000))
+    assert excerpts(memory, query + " boat") == ["w1 boat"]
