@@ -251,7 +251,7 @@ if __name__ == "__main__":
 BENCHMARKS = [
     Benchmark("search/warm", "a retrieval from 100,000 notes, against FTS5", 1, 0.3,
               partial(warm, name=NOTES), "at most"),
-    Benchmark("search/marked", "memory.search, against FTS5 with highlight()", 1, 0.3,
+    Benchmark("search/marked", "memory.search, against FTS5 with highlight()", 2, 0.5,
               marked, "at most"),
     Benchmark("search/threads", "the same from 5,000 talks of 20 turns, against FTS5", 4, 1,
               partial(warm, name=TALKS), "at most"),

@@ -5,13 +5,14 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from rote.errors import InvalidInput
 from rote.retrieval.words.analyser import analyse
-from rote.values.limits import EXCERPT_ATTEMPTS_MAX
+from rote.values.limits import EXCERPT_ATTEMPTS_MAX, WORDS_REMEMBERED
 
 UTF8_4: Final = "utf8-4"
 _TOKEN_BYTES = 4
@@ -108,14 +109,13 @@ class Excerpts:
 
     def _pieces(self, text: str) -> Pieces:
         pieces = Pieces(array("Q"), array("Q"), [])
-        end = offset = 0
+        known, end, offset = _pieces_known(self._language), 0, 0
         for match in _find_pieces(text):
             start = offset + len(text[end : match.start()].encode())
             end, offset = match.end(), start + len(match[0].encode())
             pieces.starts.append(start)
             pieces.ends.append(offset)
-            found = analyse(match[0], self._language)
-            if terms := frozenset(term for term in found if term in self._idf):
+            if terms := known[match[0]] & self._idf.keys():
                 pieces.hits.append(Hit(start, offset, terms))
         return pieces
 
@@ -153,20 +153,35 @@ class Excerpts:
         return best[1], best[2]
 
 
-class Highlights(dict[str, bool]):
+class Highlights:
     """Finds the pieces of excerpts that have one of some terms."""
 
     def __init__(self, terms: frozenset[str], language: str) -> None:
         self._terms = terms
-        self._language = language
-
-    def __missing__(self, piece: str) -> bool:
-        found = self[piece] = not self._terms.isdisjoint(analyse(piece, self._language))
-        return found
+        self._known = _pieces_known(language)
 
     def of(self, text: str) -> list[list[int]]:
         """Return the start and end, in characters, of each piece of an excerpt that has a term."""
-        return [list(piece.span()) for piece in _find_pieces(text) if self[piece[0]]]
+        has_none, known = self._terms.isdisjoint, self._known
+        return [list(piece.span()) for piece in _find_pieces(text) if not has_none(known[piece[0]])]
+
+
+class _KnownPieces(dict[str, frozenset[str]]):
+    """Pieces to their terms. Most pieces of a text are in others too, so they are remembered."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+
+    def __missing__(self, piece: str) -> frozenset[str]:
+        if len(self) >= WORDS_REMEMBERED:
+            self.clear()
+        found = self[piece] = frozenset(analyse(piece, self._language))
+        return found
+
+
+@cache
+def _pieces_known(language: str) -> _KnownPieces:
+    return _KnownPieces(language)
 
 
 def utf8_4(text: str) -> int:

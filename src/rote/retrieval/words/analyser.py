@@ -61,8 +61,14 @@ _is_english = re.compile("[a-z]+").fullmatch
 
 
 def analyse(text: str, language: str = ENGLISH) -> Iterator[str]:
-    """Yield the terms of a text, in order and with repeats."""
-    # No term depends on what is beyond white space, so a long text is analysed a part at a time.
+    """Return the terms of a text, in order and with repeats."""
+    if len(text) <= ANALYSED_CHARACTERS:
+        return _terms_of(text, language)
+    return _terms_in_parts(text, language)
+
+
+def _terms_in_parts(text: str, language: str) -> Iterator[str]:
+    """Yield the terms of a long text; none depends on what is beyond white space."""
     start = 0
     while len(text) - start > ANALYSED_CHARACTERS:
         blank = text.find(" ", start + ANALYSED_CHARACTERS)
