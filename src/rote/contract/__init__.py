@@ -24,9 +24,9 @@ from rote.contract.declarations import (
 )
 from rote.contract.erasures import Erasure, Remains, SpaceErasure
 from rote.contract.facts import Commit, Fact, Glance, State
-from rote.contract.home import Home
 from rote.contract.index import Found, FoundSegment, Hit, Index, Packed, PackedIndex
 from rote.contract.local import Local
+from rote.contract.open_store import OpenStore
 from rote.contract.paging import all_sides, all_spaces, all_written, paged
 from rote.contract.port import Caller, Port, PortLayer, Task, Tell, Watching
 from rote.contract.reports import UNDECIDED, Fault, VerifyReport
@@ -78,7 +78,6 @@ __all__ = [
     "Guard",
     "Head",
     "Hit",
-    "Home",
     "IdSource",
     "Index",
     "KeyRing",
@@ -87,6 +86,7 @@ __all__ = [
     "Matcher",
     "MergeConflict",
     "MergeResult",
+    "OpenStore",
     "Packed",
     "PackedIndex",
     "Port",

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from rote.contract.commands import Command, Watch, Work
-from rote.contract.home import Home
+from rote.contract.open_store import OpenStore
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -55,7 +55,7 @@ class Port(Protocol):
     """A store of spaces. A space is named by its did, the store as a whole by the empty text."""
 
     @property
-    def home(self) -> Home:
+    def open_store(self) -> OpenStore:
         """The same for all ports to the store, and for no other store."""
         ...
 
@@ -79,8 +79,8 @@ class PortLayer:
         self._port = port
 
     @property
-    def home(self) -> Home:
-        return self._port.home
+    def open_store(self) -> OpenStore:
+        return self._port.open_store
 
     def answer(self, space: str, command: Command[R], /) -> R:
         return self._port.answer(space, command)

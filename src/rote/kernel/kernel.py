@@ -13,11 +13,11 @@ from rote.contract import (
     Caller,
     Clock,
     ContentRule,
-    Home,
     IdSource,
     Index,
     KeyRing,
     Matcher,
+    OpenStore,
     PackedIndex,
     Questions,
     SideRule,
@@ -221,8 +221,8 @@ class Kernel:
         return bound
 
     @property
-    def home(self) -> Home:
-        return self.spaces.wiring.home
+    def open_store(self) -> OpenStore:
+        return self.spaces.wiring.open_store
 
     def answer(self, space: str, command: c.Command[R]) -> R:
         try:
@@ -251,7 +251,7 @@ class Kernel:
         try:
             self.spaces.wiring.engine.close()
         finally:
-            self.home.forget(None)
+            self.open_store.forget(None)
 
     def _open(self, space: str, command: c.Command[Any]) -> Any:
         if isinstance(command, c.StoreCommand):

@@ -18,8 +18,8 @@ from rote.contract import (
     Glance,
     Head,
     Hit,
-    Home,
     MergeResult,
+    OpenStore,
     Port,
     Resolution,
     SpaceInfo,
@@ -126,9 +126,9 @@ class Space(Upkeep):
         return self._info.name
 
     @property
-    def home(self) -> Home:
-        """The home of its store, for layers that keep content in memory."""
-        return self._port.home
+    def open_store(self) -> OpenStore:
+        """Its store in this process, for layers that keep content in memory."""
+        return self._port.open_store
 
     @property
     def branch(self) -> str:

@@ -7,11 +7,11 @@ from msgspec import Struct, field
 from rote.contract import (
     Clock,
     ContentRule,
-    Home,
     IdSource,
     Index,
     KeyRing,
     Matcher,
+    OpenStore,
     PackedIndex,
     Port,
     Questions,
@@ -42,7 +42,7 @@ class Wiring(Struct, frozen=True, eq=False):
     texts: TextRule | None  # finds the texts in values that may have vectors
     port: "Callable[[], Port]"  # returns the store itself, for `questions`
     presumes: bool  # whether entities that are not cached may be assumed to be new, to save a look
-    home: Home = field(default_factory=Home)
+    open_store: OpenStore = field(default_factory=OpenStore)
 
     def now(self) -> int:
         """Return the time by the store's clock, in microseconds since the epoch."""

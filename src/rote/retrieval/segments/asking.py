@@ -40,7 +40,7 @@ def ask(
         return None
     index = WORDS if language == ENGLISH else WORDS_NONE
     place = (view.did, index.name)
-    kept = cache.get(view.home, place)
+    kept = cache.get(view.open_store, place)
     segments = dict(kept.segments)
     found = _ask(view, index, terms, segments)
     if found is None:
@@ -52,7 +52,7 @@ def ask(
     alone = state_of(kept.alone, stored, line)
     whole = state_of((*kept.whole, alone), (*stored, *pending.segments), line)
     states = put_first(kept.alone, alone), put_first(kept.whole, whole)
-    cache.put(view.home, place, Kept(segments, pending, *states), before=kept)
+    cache.put(view.open_store, place, Kept(segments, pending, *states), before=kept)
     living = whole.living.at(now)
     return Answer(living, _postings(living, found, terms))
 

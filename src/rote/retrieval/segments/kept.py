@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary, ref
 
 from msgspec import Struct
 
-from rote.contract import Home
+from rote.contract import OpenStore
 from rote.contract.index import Change
 from rote.retrieval.segments.living import Line, Living, are_ordered
 from rote.retrieval.segments.segment import Segment
@@ -141,38 +141,38 @@ class SegmentCache:
     def begin(self) -> None:
         """Begin empty, with a lock that nobody holds."""
         self._lock = threading.Lock()
-        self._shelves: WeakKeyDictionary[Home, _Shelf] = WeakKeyDictionary()
+        self._shelves: WeakKeyDictionary[OpenStore, _Shelf] = WeakKeyDictionary()
         self._uses = 0
 
     @property
     def size_bytes(self) -> int:
         return sum(shelf.size_bytes for shelf in self._shelves.values())
 
-    def get(self, home: Home, place: Place) -> Kept:
+    def get(self, open_store: OpenStore, place: Place) -> Kept:
         """Return what is kept; of a place that is new, nothing."""
         with self._lock:
-            shelf = self._shelves.get(home)
+            shelf = self._shelves.get(open_store)
             if shelf is None:
-                shelf = self._shelves[home] = _Shelf()
-                home.register(self.forget)
+                shelf = self._shelves[open_store] = _Shelf()
+                open_store.register(self.forget)
             entry = shelf.entries.get(place)
             return self._put(shelf, place, Kept({})) if entry is None else entry.kept
 
-    def put(self, home: Home, place: Place, kept: Kept, *, before: Kept) -> None:
+    def put(self, open_store: OpenStore, place: Place, kept: Kept, *, before: Kept) -> None:
         """Keep this in place of what was got before, and drop what was used least until all fits.
 
         Nothing is kept when the place has changed or was forgotten since: this may hold erased words.
         """
         with self._lock:
-            shelf = self._shelves.get(home)
+            shelf = self._shelves.get(open_store)
             entry = None if shelf is None else shelf.entries.get(place)
             if shelf is not None and entry is not None and entry.kept is before:
                 self._put(shelf, place, kept)
 
-    def forget(self, home: Home, space: str | None) -> None:
+    def forget(self, open_store: OpenStore, space: str | None) -> None:
         """Forget all that is kept of a space of a store, or of all its spaces."""
         with self._lock:
-            shelf = self._shelves.get(home)
+            shelf = self._shelves.get(open_store)
             if shelf is not None:
                 for place in [each for each in shelf.entries if space in (None, each[0])]:
                     shelf.drop(place)

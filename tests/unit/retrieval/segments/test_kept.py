@@ -3,22 +3,27 @@
 import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rote.contract import Home
+from rote.contract import OpenStore
 from rote.contract.index import Change
 from rote.engines.sqlite import SqliteEngine
 from rote.opening.keys import MemoryKeys
 from rote.questions import ENGLISH
 from rote.records.memory import Memory
+from rote.retrieval import retrieve
+from rote.retrieval.cache import CORPORA, CorpusCache, CorpusKey
 from rote.retrieval.segments.asking import ask
 from rote.retrieval.segments.kept import SEGMENTS, Kept, SegmentCache
 from rote.retrieval.segments.rows import Memory as MemoryRow
 from rote.retrieval.segments.rows import Row
 from rote.retrieval.segments.segment import Segment
 from rote.retrieval.segments.words import WORDS, Making
-from rote.space import Store
+from rote.retrieval.spaces import Named
+from rote.retrieval.states import read_state
+from rote.space import Space, Store
 from rote.testing import StoreSettings, open_on
 from rote.testing.clocks import FixedClock
 from rote.values.limits import MIB
@@ -44,7 +49,7 @@ def store(tmp_path: Path, keys: MemoryKeys) -> Iterator[Store]:
 
 def held(store: Store, cache: SegmentCache = SEGMENTS) -> list[Kept]:
     """Return all that is kept of a store."""
-    shelf = cache._shelves.get(store.space("n").home)
+    shelf = cache._shelves.get(store.space("n").open_store)
     return [] if shelf is None else [entry.kept for entry in shelf.entries.values()]
 
 
@@ -131,9 +136,9 @@ def test_an_erased_space_is_kept_nowhere(store: Store) -> None:
     memory = Memory(store.space("n"))
     memory.put("ops", "k", "1", {"text": "boat"})
     excerpts(memory, "boat")
-    home = memory.space.home
+    open_store = memory.space.open_store
     store.erase_space("n", reason="asked for", confirm="n")
-    assert not SEGMENTS._shelves[home].entries
+    assert not SEGMENTS._shelves[open_store].entries
 
 
 def test_a_question_from_before_an_erasure_puts_nothing_back(store: Store) -> None:
@@ -153,10 +158,63 @@ class _Slow(SegmentCache):
         super().__init__()
         self._happening = [happen]
 
-    def put(self, home: Home, place: tuple[str, str], kept: Kept, *, before: Kept) -> None:
+    def put(
+        self, open_store: OpenStore, place: tuple[str, str], kept: Kept, *, before: Kept
+    ) -> None:
         while self._happening:
             self._happening.pop()()
-        super().put(home, place, kept, before=before)
+        super().put(open_store, place, kept, before=before)
+
+
+def test_the_texts_of_a_space_are_kept_nowhere_after_an_erasure(store: Store) -> None:
+    space = store.space("n")
+    memory, id = Memory(space), Memory.entity_id("ops", "k", "1")
+    memory.put("ops", "k", "1", {"text": "boat secret"})
+    _retrieve(store)
+    assert "secret" in _texts(space)
+    space.erase(id, reason="asked for")
+    assert _texts(space) == ""
+    memory.put("ops", "k", "2", {"text": "boat hidden"})
+    _retrieve(store)
+    store.close()
+    assert _texts(space) == ""
+
+
+def test_texts_that_were_read_before_an_erasure_are_not_put_back(store: Store) -> None:
+    space = store.space("n")
+    Memory(space).put("ops", "k", "1", {"text": "boat secret"})
+    cache = _SlowCorpora(lambda: space.erase(Memory.entity_id("ops", "k", "1"), reason="asked for"))
+    assert read_state(Named(space, None, "rote:n"), cache).row_count == 1
+    assert not cache._kept
+    assert read_state(Named(space, None, "rote:n"), cache).row_count == 0
+
+
+class _SlowCorpora(CorpusCache):
+    """The same for corpora."""
+
+    def __init__(self, happen: Callable[[], object]) -> None:
+        super().__init__()
+        self._happening = [happen]
+
+    def put(self, *args: Any) -> None:
+        while self._happening:
+            self._happening.pop()()
+        super().put(*args)
+
+
+def _retrieve(store: Store) -> None:
+    budget = {"max_excerpt_tokens": 1_000}
+    retrieve({"query": "boat", "store_paths": ["rote:n"], "budget": budget}, store=store)
+
+
+def _texts(space: Space) -> str:
+    """Return the texts of all corpora that are kept of a space."""
+    return " ".join(
+        text
+        for place, kept in CORPORA._kept.items()
+        if isinstance(place, CorpusKey) and place.did == space.did
+        for text in kept.corpus.texts
+    )
 
 
 def test_a_closed_store_leaves_nothing(tmp_path: Path, keys: MemoryKeys) -> None:
@@ -170,10 +228,10 @@ def test_a_closed_store_leaves_nothing(tmp_path: Path, keys: MemoryKeys) -> None
 
 
 def test_a_store_that_nobody_holds_leaves_nothing() -> None:
-    cache, home = SegmentCache(), Home()
-    cache.put(home, PLACE, of_size(3), before=cache.get(home, PLACE))
+    cache, open_store = SegmentCache(), OpenStore()
+    cache.put(open_store, PLACE, of_size(3), before=cache.get(open_store, PLACE))
     assert cache.size_bytes > 0
-    del home
+    del open_store
     gc.collect()
     assert cache.size_bytes == 0
 
@@ -193,13 +251,13 @@ def test_no_document_is_kept(store: Store) -> None:
 
 def test_the_last_one_is_kept_however_large_it_is() -> None:
     """Else each question would read all of a large index again."""
-    homes = [Home(), Home()]
+    stores = [OpenStore(), OpenStore()]
     size = of_size(3).size_bytes
     cache = SegmentCache(2 * size)
-    places = [(home, ("did", str(number))) for number in range(3) for home in homes]
+    places = [(open_store, ("did", str(number))) for number in range(3) for open_store in stores]
     kept = [of_size(3) for _ in places]
-    for (home, place), each in zip(places, kept, strict=True):
-        cache.put(home, place, each, before=cache.get(home, place))
+    for (open_store, place), each in zip(places, kept, strict=True):
+        cache.put(open_store, place, each, before=cache.get(open_store, place))
     assert cache.size_bytes <= 2 * size
     assert cache.get(*places[-1]) is kept[-1]
     assert cache.get(*places[0]) is not kept[0]
@@ -210,12 +268,14 @@ def test_the_last_one_is_kept_however_large_it_is() -> None:
 
 
 def test_the_size_is_that_of_all_that_is_kept() -> None:
-    cache, home = SegmentCache(), Home()
+    cache, open_store = SegmentCache(), OpenStore()
     for count in (5, 1, 3):
         for name in ("a", "b"):
-            cache.put(home, (name, "x"), of_size(count), before=cache.get(home, (name, "x")))
+            cache.put(
+                open_store, (name, "x"), of_size(count), before=cache.get(open_store, (name, "x"))
+            )
     assert cache.size_bytes == 2 * of_size(3).size_bytes
-    cache.forget(home, "a")
+    cache.forget(open_store, "a")
     assert cache.size_bytes == of_size(3).size_bytes
 
 
