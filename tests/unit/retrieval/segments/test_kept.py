@@ -4,6 +4,7 @@ import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -16,7 +17,7 @@ from rote.records.memory import Memory
 from rote.retrieval import retrieve
 from rote.retrieval.cache import CORPORA, CorpusCache, CorpusKey
 from rote.retrieval.segments.asking import ask
-from rote.retrieval.segments.kept import SEGMENTS, Kept, SegmentCache
+from rote.retrieval.segments.kept import SEGMENTS, Kept, Pending, SegmentCache
 from rote.retrieval.segments.rows import Memory as MemoryRow
 from rote.retrieval.segments.rows import Row
 from rote.retrieval.segments.segment import Segment
@@ -164,6 +165,25 @@ class _Slow(SegmentCache):
         while self._happening:
             self._happening.pop()()
         super().put(open_store, place, kept, before=before)
+
+
+def test_an_older_question_replaces_nothing_of_a_newer_one() -> None:
+    cache, store = SegmentCache(), OpenStore()
+    older = cache.get(store, PLACE)
+    store.forget(PLACE[0])
+    newer = of_size(2)
+    cache.put(store, PLACE, newer, before=cache.get(store, PLACE))
+    cache.put(store, PLACE, of_size(3), before=older)
+    assert cache.get(store, PLACE) is newer
+
+
+def test_only_the_same_changes_are_known() -> None:
+    """A change that is equal may have other words: True equals 1."""
+    changes = [Change(1, 0, "a", after=True), Change(2, 0, "a", after=2)]
+    pending = Pending(tuple(map(ref, changes)))
+    assert pending.begins(changes)
+    assert not pending.begins(changes[:1])
+    assert not pending.begins([Change(1, 0, "a", after=1), changes[1]])
 
 
 def test_the_texts_of_a_space_are_kept_nowhere_after_an_erasure(store: Store) -> None:
