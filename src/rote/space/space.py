@@ -19,7 +19,6 @@ from rote.contract import (
     Head,
     Hit,
     MergeResult,
-    OpenStore,
     Port,
     Resolution,
     SpaceInfo,
@@ -124,11 +123,6 @@ class Space(Upkeep):
     @property
     def name(self) -> str:
         return self._info.name
-
-    @property
-    def open_store(self) -> OpenStore:
-        """Its store in this process, for layers that keep content in memory."""
-        return self._port.open_store
 
     @property
     def branch(self) -> str:

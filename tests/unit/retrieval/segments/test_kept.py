@@ -1,4 +1,4 @@
-"""What a process keeps of the index: of which store it is, and when it goes."""
+"""The parts of the index that a process keeps: of which store they are, and when they go."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -107,7 +107,7 @@ def test_changes_are_not_packed_again(store: Store, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("count", [3, 400])
 def test_erased_words_are_kept_nowhere(store: Store, count: int) -> None:
-    """Those of pending changes, and those of segments of the store."""
+    """Neither those of pending changes nor those of segments of the store."""
     space = store.space("n")
     memory = Memory(space)
     for number in range(count):
