@@ -34,7 +34,7 @@ class Hit(Struct, frozen=True):
     id: str
 
 
-class Change(Struct, frozen=True, weakref=True):
+class Change(Struct, frozen=True):
     """One entity before and after one commit, for a packed index."""
 
     version: int  # of the commit

@@ -1,7 +1,6 @@
 """Asking the index: its segments and postings come from the store, and what is kept stays."""
 
 from collections.abc import Sequence
-from weakref import ref
 
 from msgspec import Struct
 
@@ -14,6 +13,7 @@ from rote.retrieval.segments.kept import (
     Kept,
     Pending,
     SegmentCache,
+    names_of,
     put_first,
     state_of,
 )
@@ -40,6 +40,7 @@ def ask(
         return None
     index = WORDS if language == ENGLISH else WORDS_NONE
     place = (view.did, index.name)
+    count = view.open_store.count(view.did)
     kept = cache.get(view.open_store, place)
     segments = dict(kept.segments)
     found = _ask(view, index, terms, segments)
@@ -47,7 +48,8 @@ def ask(
         return None
     segments = {each.number: segments[each.number] for each in found.segments}
     line = dict(found.line)
-    pending = _pending(index, kept.pending, found.pending)
+    is_right = view.open_store.count(view.did) == count  # nothing was erased meanwhile
+    pending = _pending(index, kept.pending if is_right else Pending(), found.pending)
     stored = tuple(in_order(segments.values()))
     alone = state_of(kept.alone, stored, line)
     whole = state_of((*kept.whole, alone), (*stored, *pending.segments), line)
@@ -83,7 +85,7 @@ def _pending(index: WordsIndex, kept: Pending, changes: tuple[Change, ...]) -> P
     if not later:
         return kept
     new = [Segment(each.body, postings=each.postings) for each in index.pack(later)]
-    return Pending((*kept.changes, *map(ref, later)), (*kept.segments, *new))
+    return Pending((*kept.changes, *names_of(later)), (*kept.segments, *new))
 
 
 def _postings(living: Living, found: Found, terms: Sequence[str]) -> Postings:

@@ -9,7 +9,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -26,6 +26,8 @@ from rote.values.limits import (
 
 # The did of a space, and the name of an index.
 Place = tuple[str, str]
+# The version, the branch and the entity of a change.
+_Name = tuple[int, int, str]
 
 
 class State(Struct, frozen=True, gc=False):
@@ -50,20 +52,23 @@ def _same_rows(segment: Segment, one: Line, other: Line) -> bool:
     return all(min(one[branch], last) == min(other[branch], last) for branch in one)
 
 
+def names_of(changes: Sequence[Change]) -> tuple[_Name, ...]:
+    return tuple([(each.version, each.branch, each.id) for each in changes])
+
+
 class Pending(Struct, frozen=True, gc=False):
     """Changes that no segment of the store has yet, and the segments made of them here.
 
-    The changes themselves belong to the store: they hold whole documents, and go when one is erased.
+    Only their names are kept: changes hold whole documents. In an open store a name is that of one
+    change until something is erased, and then all this is forgotten.
     """
 
-    changes: tuple["ref[Change]", ...] = ()
+    changes: tuple[_Name, ...] = ()
     segments: tuple[Segment, ...] = ()
 
     def begins(self, changes: Sequence[Change]) -> bool:
-        """Whether these changes begin with those here. Only the same objects are: True equals 1."""
-        return len(self.changes) <= len(changes) and all(
-            known() is change for known, change in zip(self.changes, changes, strict=False)
-        )
+        """Whether these changes begin with those here."""
+        return self.changes == names_of(changes[: len(self.changes)])
 
 
 class Kept(Struct, frozen=True, gc=False):
