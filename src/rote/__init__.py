@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     )
     from rote.errors import ReadConflict, RoteError
     from rote.opening import open
+    from rote.opening.hosts import Host
+    from rote.recordings.calls import Effects
     from rote.records.memory import Memory
     from rote.retrieval import Embedder, package_text, receipt, retrieve
-    from rote.runs.calls import Effects
     from rote.runs.ledger import RunRecord
     from rote.runs.run import Run
     from rote.space import Space, Store, Transaction
@@ -53,6 +54,7 @@ __all__ = [
     "Failure",
     "Fault",
     "GcReport",
+    "Host",
     "Memory",
     "MergeConflict",
     "MergeResult",
@@ -93,13 +95,14 @@ _PLACES = {
     "Compaction": "rote.contract",
     "CopyReport": "rote.contract",
     "DELETE": "rote.contract",
-    "Effects": "rote.runs.calls",
+    "Effects": "rote.recordings.calls",
     "Embedder": "rote.retrieval",
     "Erasure": "rote.contract",
     "Fact": "rote.contract",
     "Failure": "rote.traces",
     "Fault": "rote.contract",
     "GcReport": "rote.contract",
+    "Host": "rote.opening.hosts",
     "Memory": "rote.records.memory",
     "MergeConflict": "rote.contract",
     "MergeResult": "rote.contract",

@@ -53,12 +53,15 @@ class RoteError(Exception):
 
     @staticmethod
     def from_dict(told: dict[str, Any]) -> "RoteError":
-        """Return the error that `to_dict` told of; one of an unknown code is a RoteError."""
+        """Return the error that `to_dict` told of; one of an unknown code is a RoteError.
+
+        A member `type` with the name of a class decides over the code.
+        """
         code, message, details = told["code"], told["message"], told["details"]
         if code == RecordedError.code:
             return RecordedError.of(details["type"], message)
         fields: dict[str, Any] = {"code": code, "details": details}
-        kind = _class_of(code)
+        kind = _class_named(told.get("type")) or _class_of(code)
         if issubclass(kind, Conflict | RunAborted):
             names = ReadConflict.__slots__
             conflicts = tuple(
@@ -330,18 +333,53 @@ def invariant(condition: object, message: str) -> None:
 
 # Codes that are finer than their class.
 FINER_CODES: dict[str, type[RoteError]] = {
+    "adapter_denied": Denied,
+    "adapter_not_configured": Denied,
+    "bad_arguments": InvalidInput,
+    "bad_envelope": InvalidInput,
+    "bad_path": InvalidInput,
     "cancelled": Unavailable,
     "disk_full": Unavailable,
+    "extension_denied": Denied,
     "file_in_the_way": InvalidInput,
+    "grant_denied": Denied,
     "invalid_now_utc": InvalidInput,
     "invalid_scoring": InvalidInput,
+    "lease_lost": Denied,
     "no_file_name": InvalidInput,
+    "no_result": NotFound,
+    "no_task": NotFound,
+    "not_a_file": InvalidInput,
+    "not_a_folder": InvalidInput,
+    "not_dead": Denied,
+    "not_plain": Denied,
+    "not_text": InvalidInput,
+    "one_statement": InvalidInput,
+    "outside_sandbox": Denied,
     "record_is_newer": InvalidInput,
     "replay_differs": InvalidInput,
+    "reserved_id": Denied,
+    "returns_rows": InvalidInput,
+    "sql_denied": Denied,
+    "sql_failed": InvalidInput,
     "store_not_a_file": InvalidInput,
     "store_not_found": NotFound,
     "trust_snapshot_not_found": NotFound,
+    "unknown_adapter": InvalidInput,
+    "unknown_profile": InvalidInput,
+    "unknown_verb": InvalidInput,
+    "verb_denied": Denied,
 }
+
+
+def public_class(error: RoteError) -> type[RoteError]:
+    """Return the class of an error; of one that a part of Rote made for itself, the class above."""
+    return next(kind for kind in type(error).__mro__ if kind.__module__ == __name__)
+
+
+def _class_named(name: object) -> type[RoteError] | None:
+    kind = globals().get(name) if type(name) is str else None
+    return kind if isinstance(kind, type) and issubclass(kind, RoteError) else None
 
 
 def _class_of(code: str) -> type[RoteError]:

@@ -16,7 +16,7 @@ import pytest
 
 import rote
 from rote.errors import InvalidInput, RoteError, Unavailable
-from rote.runs.recordings import Replay
+from rote.recordings.recordings import Replay
 from rote.values import decode
 from tests.faults.children import LEFT, NAME
 from tests.faults.run_children import EVENT, MODES, TOLD

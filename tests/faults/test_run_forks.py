@@ -7,7 +7,7 @@ import pytest
 
 import rote
 from rote.errors import Unavailable
-from rote.runs.drafts import FileDraft
+from rote.recordings.drafts import FileDraft
 from tests.faults.children import LEFT, NAME, RIGHT
 from tests.faults.run_children import MODES
 from tests.faults.test_run_kills import PLACES

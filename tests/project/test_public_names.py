@@ -13,7 +13,7 @@ from rote.runs.events import Event
 NAMES = [
     "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Effects", "Embedder",
     "Erasure",
-    "Fact", "Failure", "Fault", "GcReport", "Memory",
+    "Fact", "Failure", "Fault", "GcReport", "Host", "Memory",
     "MergeConflict", "MergeResult", "ModelConfig", "ReadConflict", "Report", "RoteError", "Run",
     "RunRecord", "Space", "SpaceErasure", "State", "Store", "ToolProfile",
     "Transaction", "VerifyReport", "canonical", "check_trace", "compare_traces", "digest", "errors",
@@ -136,6 +136,14 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "update": (
             "(self, namespace, kind, id, *, payload, patch, metadata, ttl_seconds, key, if_version)"
         ),
+    },
+    rote.Host: {
+        "call": "(self, adapter, verb, args)",
+        "capabilities": "(self)",
+        "close": "(self)",
+        "record": "(self, path)",
+        "replay": "(self, path)",
+        "scope": "(self, *, frame, grant)",
     },
     rote.Run: {
         "add_retrieval": "(self, answer)",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rote import compare_traces
-from rote.runs.recordings import Recording
+from rote.recordings.recordings import Recording
 from rote.testing.strategies import json_values
 from rote.traces.reports import Report, cut_to_difference
 from rote.values import canonical

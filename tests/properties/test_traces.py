@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote import Effects, ModelConfig, ToolProfile
+from rote.recordings.recordings import Recording, Replay
 from rote.runs.events import Event, RunEvents
-from rote.runs.recordings import Recording, Replay
 from rote.testing.strategies import json_values
 from rote.traces.writing import Ending, Envelope, TraceWriter
 from rote.values import canonical, decode_canonical

@@ -29,11 +29,12 @@ from rote.errors import (
     RunAborted,
     Unavailable,
 )
+from rote.recordings.recordings import PARTIAL_ENDING
 from rote.runs.identities import parse_snapshot_id
 from rote.runs.ledger import RunRecord
 from rote.runs.life import KEY_PREFIX
 from rote.runs.run import Run
-from rote.runs.trace_files import PARTIAL_ENDING, RECORDING_NAME, TRACE_NAME
+from rote.runs.trace_files import RECORDING_NAME, TRACE_NAME
 from rote.space import Space
 from rote.traces import ModelConfig, Report, ToolProfile, compare_traces
 from rote.traces.artifacts import member, members

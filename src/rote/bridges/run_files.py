@@ -13,8 +13,8 @@ from rote.bridges.folders import shown_name
 from rote.bridges.trace_files import is_partial, read_plain, trace_in
 from rote.bridges.trace_folders import check_name_count
 from rote.errors import InvalidInput, NotFound, RoteError
+from rote.recordings.recordings import PARTIAL_ENDING
 from rote.runs.trace_files import (
-    PARTIAL_ENDING,
     PARTIAL_NAME,
     RECORDING_NAME,
     RETRIEVAL_NAME,

@@ -16,9 +16,10 @@ from msgspec.structs import replace
 
 from rote.bridges.folders import shown_name
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
+from rote.recordings.recordings import PARTIAL_ENDING
 from rote.retrieval.plain_files import NotPlainError, open_plain
 from rote.runs.identities import parse_snapshot_id, payload_fingerprint
-from rote.runs.trace_files import PARTIAL_ENDING, PARTIAL_NAME, RECORDING_NAME, TRACE_NAME
+from rote.runs.trace_files import PARTIAL_NAME, RECORDING_NAME, TRACE_NAME
 from rote.traces import Report
 from rote.traces.checking import Examination, check_trace
 from rote.traces.comparing import compare_runs

@@ -18,8 +18,8 @@ from rote.bridges.trace_files import read_trace
 from rote.bridges.trace_folders import check_name_count
 from rote.contract.run_modes import LIVE
 from rote.errors import RoteError
+from rote.recordings.drafts import is_held
 from rote.retrieval.plain_files import NotPlainError, open_plain
-from rote.runs.drafts import is_held
 from rote.runs.trace_files import FILE_NAMES, PARTIAL_NAME, TRACE_NAME
 from rote.values.limits import TRACE_DAYS_MIN
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from rote.bridges.folders import shown_name
 from rote.errors import InvalidInput
+from rote.recordings.recordings import error_name
 from rote.retrieval import Embedder
-from rote.runs.recordings import error_name
 from rote.values.limits import ERROR_MESSAGE_CHARACTERS_MAX
 from rote.values.names import told
 

@@ -250,9 +250,15 @@ def find_space(store: Store, name: str) -> Space:
         raise
 
 
+class _CommandMemory(Memory):
+    """A memory with every namespace that holds records: there is no other to be named."""
+
+    _advice_on_namespaces = ""
+
+
 def memory_of(view: Space, namespaces: str | None = None) -> Memory:
     """Return the memory with the namespaces of the contract, those that hold records, and new ones."""
-    return Memory(view, namespaces=[*find_namespaces(view), *namespaces_in(namespaces)])
+    return _CommandMemory(view, namespaces=[*find_namespaces(view), *namespaces_in(namespaces)])
 
 
 def namespaces_in(text: str | None) -> tuple[str, ...]:
@@ -286,6 +292,14 @@ def point_of(text: str | None, *, is_start: bool = False) -> Point | None:
 def time_of(text: str, *, is_start: bool = False) -> datetime:
     """Return the time that a text names, seen from now."""
     return time_in(text, now=datetime.now().astimezone(), is_start=is_start)
+
+
+def time_option(option: str, text: str | None, *, is_start: bool) -> datetime | None:
+    """Return the time that an option names; the error about another text names the option."""
+    try:
+        return None if text is None else time_of(text, is_start=is_start)
+    except InvalidInput as error:
+        raise InvalidInput(f"{option}: {error}", **error.details) from None
 
 
 def version_in(text: str) -> int | None:

@@ -156,4 +156,14 @@ def _usage(error: typer.TyperException) -> str:
     if re.search(r"No such option: -\.?\d", message):
         message += ", and a value that begins with a dash comes after --"
     context = getattr(error, "ctx", None)
+    if (unknown := re.fullmatch(r"No such command '([\w-]+)'.*", message)) and context is not None:
+        message += _elsewhere(unknown[1], context)
     return message if context is None else f"{message}; see {context.command_path} --help"
+
+
+def _elsewhere(name: str, context: Any) -> str:
+    """Return the commands of this name in the groups below."""
+    groups = context.command.commands.items()
+    there = [group for group, commands in groups if name in getattr(commands, "commands", {})]
+    named = " and ".join(f"{context.command_path} {group} {name}" for group in there)
+    return named and f", but there is {named}"

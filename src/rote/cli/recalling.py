@@ -17,7 +17,7 @@ from rote.cli.options import (
     memory_of,
     point_of,
     spread_options,
-    time_of,
+    time_option,
 )
 from rote.cli.output import (
     compact,
@@ -36,7 +36,7 @@ from rote.records.envelope import Envelope, life_of, text_of, time_text
 from rote.records.filters import parse_filters
 from rote.records.memory import Memory
 from rote.space import Space
-from rote.values import format_time, micros_of, parse_time
+from rote.values import parse_time
 from rote.values.limits import HISTORY_LIMIT_MAX, INTEGER_MAX, LIST_LIMIT_MAX
 
 _COLUMNS = ("namespace", "kind", "id", "updated", "ttl", "metadata", "text")
@@ -115,7 +115,7 @@ def list_records(
     arguments: dict[str, Any] = {
         "kind": kind,
         "id_prefix": prefix,
-        "updated_since": _since(since),
+        "updated_since": time_option("--since", since, is_start=True),
         "include": tuple(include or ()) if options.as_json else ("payload", "metadata"),
         "order": "updated" if newest else order or "id",
         "descending": newest or descending,
@@ -168,15 +168,6 @@ def _filters(text: str | None, **options: Any) -> dict[str, Any]:
             raise InvalidInput(f"{option} and {name} in --filters are one filter; give it once")
         given[name] = value
     return given
-
-
-def _since(text: str | None) -> str | None:
-    if text is None:
-        return None
-    try:
-        return format_time(micros_of(time_of(text, is_start=True)))
-    except InvalidInput as error:
-        raise InvalidInput(f"--since: {error}", **error.details) from None
 
 
 def _print_list(result: dict[str, Any]) -> None:

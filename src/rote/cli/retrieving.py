@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,13 +10,16 @@ import typer
 
 from rote.cli.functions import importing_here, load_embedder
 from rote.cli.input import decode_argument
-from rote.cli.options import StoreOptions, spread_options
+from rote.cli.options import StoreOptions, opened_store, spread_options
 from rote.cli.output import digits, plural, print_line, print_rows, print_text, say, short
-from rote.errors import InvalidInput, NotFound
+from rote.errors import InvalidInput, NotFound, RoteError
 from rote.questions import HYBRID, POLICIES, SPACE_SCHEME, parse_request
 from rote.retrieval import Embedder, Reasons, package_text
 from rote.retrieval import explain as explain_package
 from rote.retrieval.package import INVALID_RECORD_SCHEMA, Package
+from rote.retrieval.spaces import parts_of
+from rote.space import Store
+from rote.values.names import told
 
 _EXCERPT_CHARACTERS_SHOWN = 60
 _CODES_OF_FILES = ("store_not_found", "trust_snapshot_not_found")
@@ -82,11 +85,15 @@ def retrieve_package(
     parsed: Any = decode_argument(_as_argument(request))
     if policy is not None and type(parsed) is dict:
         parsed["policy"] = policy
+    if embedder is None and type(parsed) is dict and parsed.get("policy") == HYBRID:
+        raise InvalidInput(
+            f"{HYBRID} compares vectors; say what makes them: --embedder MODULE:NAME",
+            code="invalid_policy",
+        )
     names_a_space = _names_a_space(parsed)
     if names_a_space:
         # Faults of the request are told before faults of the store.
-        possible = [each for each in POLICIES if each != HYBRID or embedder is not None]
-        parse_request(parsed, has_store=True, policies=possible)
+        parse_request(parsed, has_store=True, policies=POLICIES)
     with (
         _loaded(embedder) as loaded,
         options.opened_store() if names_a_space else nullcontext() as store,
@@ -101,7 +108,7 @@ def retrieve_package(
                 embedder=loaded,
             )
         except NotFound as error:
-            raise _with_root(error, root) from None
+            raise _advised(error, root, store, options) from None
     if text:
         print_text(package_text(package))
     else:
@@ -178,13 +185,30 @@ def _say_what_is_no_memory(package: Package) -> None:
         say(f"no line of {', '.join(foreign)} is a memory; export with --format {format}")
 
 
-def _with_root(error: NotFound, root: Path) -> NotFound:
-    """Return the error about a missing file with the folder in which it was looked for."""
-    name = error.details.get("store_path", error.details.get("path", SPACE_SCHEME))
-    is_below = not name.startswith(SPACE_SCHEME) and not Path(name).is_absolute()
-    if error.code in _CODES_OF_FILES and is_below:
-        error.args = (f"{error} in {root.absolute()}; name the folder with --root",)
+def _advised(error: NotFound, root: Path, store: Store | None, options: StoreOptions) -> NotFound:
+    """Return the error about a missing file or space with what would be right."""
+    name: str = error.details.get("store_path", error.details.get("path", ""))
+    if error.code not in _CODES_OF_FILES or "space" in error.details:
+        return error
+    words = ""
+    if name.startswith(SPACE_SCHEME):
+        spaces = [] if store is None else store.spaces()
+        is_there = any(parts_of(name)[0] in (each.name, each.did) for each in spaces)
+        if not is_there:
+            words = f"; {told(each.name for each in spaces)}"
+    elif store is None and error.code == "store_not_found" and name in _spaces_in(options.store):
+        words = f"; the space is {SPACE_SCHEME}{name}"
+    elif not Path(name).is_absolute():
+        words = f" in {root.absolute()}; name the folder with --root"
+    error.args = (f"{error}{words}",)
     return error
+
+
+def _spaces_in(url: str) -> list[str]:
+    """Return the names of the spaces in a store that the question did not need; none without it."""
+    with suppress(RoteError), opened_store(url, recover=False, read_only=True) as store:
+        return [space.name for space in store.spaces()]
+    return []
 
 
 def _users_cache() -> Path | None:

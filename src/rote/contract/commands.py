@@ -243,6 +243,13 @@ class Watch(Command[dict[str, Json]], frozen=True, gc=False):
     since: int | None = None
 
 
+class AwaitCommit(Command[int], frozen=True, gc=False):
+    """Wait until the space has a version above `after`, at most so many seconds; answer the newest."""
+
+    after: int
+    seconds: float
+
+
 # -- writing ---------------------------------------------------------------------------------------
 
 

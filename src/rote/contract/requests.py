@@ -15,8 +15,9 @@ class Guard(Struct, frozen=True, gc=False):
     kind: str
     key: str
     fence: int
-    body: Json  # what the row holds after the commit
+    body: Json = None  # what the row holds after the commit
     stamped: bool = False  # whether the commit's `version` and `at` become members of the body
+    drop: bool = False  # whether there is no such row after the commit; then it has no body
 
 
 class AnswerRead(Struct, frozen=True, gc=False):

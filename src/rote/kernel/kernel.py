@@ -92,6 +92,8 @@ TABLE = Table([
         "found"),
     Row(c.Query, "query", f"{_READING}.queries:query", "read", "walk", "always"),
     Row(c.Values, "values", f"{_READING}.queries:values", "read", "walk", "always"),
+    Row(c.AwaitCommit, "await", "rote.kernel.watching.awaiting:await_commit", "read", "free",
+        "always"),
     Row(c.Watch, "watch", "rote.kernel.watching.watches:watch", "read", "walk", "always"),
 
     Row(c.Rehearse, "rehearse", f"{_COMMITTING}.rehearsals:rehearse", "read", "ids", "always",

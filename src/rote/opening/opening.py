@@ -25,7 +25,9 @@ from rote.runs.modes import check_modes
 from rote.runs.side_rules import SIDE_RULES
 from rote.space import Store
 from rote.space.arguments import check_flags, check_path
+from rote.space.home import Home
 from rote.space.receipts import ReceiptRule
+from rote.tiers.messages import MESSAGES
 from rote.values import Identity, check_author
 from rote.values.limits import LEASE_SECONDS_DEFAULT
 
@@ -126,7 +128,7 @@ def _open(
     key: bytes | None = None,
 ) -> Store:
     url = str(check_path(url)) if isinstance(url, os.PathLike) else url
-    _check_sources(clock, ids)
+    check_sources(clock, ids)
     if key is not None:
         Identity.from_seed(key)
     if author is not None:
@@ -148,7 +150,7 @@ def _open(
         questions=DeferredQuestions(),
         caller=Caller(author),
         seed=key,
-        indexes=(RECORDS, WORDS, WORDS_NONE),
+        indexes=(RECORDS, WORDS, WORDS_NONE, MESSAGES),
         side_rules=(*SIDE_RULES, ReceiptRule()),
         matchers=(MATCHER,),
         content_rules=(RECORD_CONTENTS,),
@@ -176,10 +178,11 @@ def _open(
         read_only=is_read_only,
         runs=runs,
         searching=DeferredSearching(),
+        home=Home(ids or SystemIds(), location.path),
     )
 
 
-def _check_sources(clock: object, ids: object) -> None:
+def check_sources(clock: object, ids: object) -> None:
     if clock is not None and not callable(getattr(clock, "now", None)):
         raise InvalidInput("a clock has a method now() that returns an aware datetime")
     if ids is not None and not callable(getattr(ids, "random_bytes", None)):

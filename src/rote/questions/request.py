@@ -109,7 +109,7 @@ def _policy(request: Any, policies: Collection[str]) -> str:
         )
     if type(policy) is not str or policy not in policies:
         raise InvalidInput(
-            f"there is no policy {policy!r:.80}; there are {', '.join(policies)}",
+            f"there is no policy {policy!r:.80}; there are {', '.join(POLICIES)}",
             code="invalid_policy",
         )
     return policy

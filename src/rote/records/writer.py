@@ -42,6 +42,9 @@ _NO_COMMIT = {"ok": True, "created": 0, "version": None}
 class RecordWriter:
     """The verbs that write, on a space and its branch."""
 
+    # Of the error about a namespace that this memory does not have.
+    _advice_on_namespaces = "; list all that you use in Memory(space, namespaces=[…])"
+
     def __init__(
         self,
         space: Space | Transaction,
@@ -478,7 +481,8 @@ class RecordWriter:
         """Raise InvalidInput unless this memory has the namespace."""
         if type(namespace) is not str or namespace not in self.namespaces:
             raise InvalidInput(
-                f"there is no namespace {namespace!r:.80}; there are {', '.join(self.namespaces)}",
+                f"there is no namespace {namespace!r:.80}; there are {', '.join(self.namespaces)}"
+                f"{self._advice_on_namespaces}",
                 argument="namespace",
             )
 

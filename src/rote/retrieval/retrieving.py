@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rote.errors import InvalidInput
+from rote.errors import InvalidInput, NotFound
 from rote.questions import HYBRID, LEXICAL, PHASE6, POLICIES, SPACE_SCHEME, parse_request
 from rote.retrieval.asked import Answered, Asked, NamedCorpus, Reading
 from rote.retrieval.cache import CORPORA
@@ -239,5 +239,21 @@ def _open(path: str, root: Path, open_space: Callable[[str], Named] | None) -> P
     """Return the file or state that a store path names; all paths are looked up before any is read."""
     if open_space is not None and path.startswith(SPACE_SCHEME):
         return open_space(path)
-    check_file(root / path, path)
+    try:
+        check_file(root / path, path)
+    except NotFound as error:
+        space = f"{SPACE_SCHEME}{path}"
+        if open_space is None or not _is_there(space, open_space):
+            raise
+        raise NotFound(
+            f"{error}; the space is {space}", code=error.code, **error.details, space=space
+        ) from None
     return root / path
+
+
+def _is_there(path: str, open_space: Callable[[str], Named]) -> bool:
+    try:
+        open_space(path)
+    except NotFound:
+        return False
+    return True

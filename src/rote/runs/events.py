@@ -15,8 +15,9 @@ from typing import Any, Protocol, Self, get_args
 
 from rote.contract.run_modes import LIVE, Mode
 from rote.errors import InvalidInput, LimitExceeded, NotFound, RoteError, Unavailable
-from rote.runs.calls import Call, Reply, perform, perform_side_by_side
-from rote.runs.recordings import Recording, Replay, RunEnd, error_name
+from rote.recordings.calls import Call, Reply
+from rote.recordings.recordings import Recording, Replay, RunEnd, error_name
+from rote.runs.calls import perform, perform_side_by_side
 from rote.runs.trace_files import TraceFiles
 from rote.runs.turns import Turn, Turns
 from rote.traces.formats import NORMALIZATION

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from rote.contract import Port, TokenSource
-from rote.contract.commands import DropSide, GetSide, GetTimes, PutSide
+from rote.contract.commands import DropSide, GetSide, PutSide
 from rote.errors import Denied, InvalidInput, NotFound, RoteError, Unavailable
 from rote.runs.run_rows import LEASE, Lease, lease_in
+from rote.space.sources import shared_now
 from rote.values.limits import LEASE_ATTEMPTS_MAX, LEASE_RENEWALS, LEASE_SECONDS_MAX
 
 _SECOND = 1_000_000
@@ -170,13 +171,6 @@ class Leases:
                 self._attend()
             except RoteError:
                 continue  # it is attended to again the next time
-
-
-def shared_now(port: Port) -> int:
-    """Return the time by the clock that all who share a store go by."""
-    now = port.answer("", GetTimes()).shared_now
-    assert now is not None
-    return now
 
 
 def owned(leases: Leases, space: str, run_id: str, write: Callable[[str], None]) -> None:

@@ -38,7 +38,7 @@ from rote.errors import (
 )
 from rote.runs.answers import RunQuestions
 from rote.runs.identities import payload_fingerprint
-from rote.runs.leases import Leases, owned, shared_now
+from rote.runs.leases import Leases, owned
 from rote.runs.ledger import Ledger, RunRow
 from rote.runs.run_rows import (
     BUFFER_OPEN,
@@ -54,6 +54,7 @@ from rote.runs.run_rows import (
     lease_in,
     pending_in,
 )
+from rote.space.sources import shared_now
 from rote.values.limits import (
     ANSWER_ROUNDS_MAX,
     LEASE_ATTEMPTS_MAX,

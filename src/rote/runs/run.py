@@ -25,6 +25,7 @@ from rote.contract.commands import GetHead, GetTimes
 from rote.contract.run_modes import LIVE, Mode
 from rote.errors import Denied, InvalidInput
 from rote.questions import SPACE_SCHEME, parse_request
+from rote.recordings.recordings import Recording, Replay
 from rote.records.memory import Memory
 from rote.retrieval import Answer
 from rote.retrieval.embedders import Embedder, KnownQuestion
@@ -39,7 +40,6 @@ from rote.runs.memory import RunMemory
 from rote.runs.modes import BUFFERED, OFF
 from rote.runs.ports import BufferPort, LivePort, SnapshotPort
 from rote.runs.reads import ReadSet
-from rote.runs.recordings import Recording, Replay
 from rote.runs.run_rows import (
     BUFFER_OPEN,
     POLICY_REJECTED,

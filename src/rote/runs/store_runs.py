@@ -10,12 +10,12 @@ from rote.contract import Head, IdSource, Port, SpaceInfo, TokenSource, View, al
 from rote.contract.commands import GetHead, GetSnapshot
 from rote.contract.run_modes import LIVE
 from rote.errors import InvalidInput, NotFound, RoteError
+from rote.recordings.recordings import Replay
 from rote.runs.identities import parse_snapshot_id, snapshot_id
 from rote.runs.leases import Leases, check_lease_seconds
 from rote.runs.ledger import Ledger, RunRecord
 from rote.runs.life import RunLife
 from rote.runs.modes import BUFFERED, check_mode, check_modes, check_validation
-from rote.runs.recordings import Replay
 from rote.runs.run import Run, Terms
 from rote.runs.trace_files import FILE_NAMES, RECORDING_NAME
 from rote.runs.unkept import UnkeptLife

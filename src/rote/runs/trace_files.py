@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from rote.errors import InvalidInput
-from rote.runs.drafts import (
+from rote.recordings.drafts import (
     Draft,
     FileDraft,
     MemoryDraft,
@@ -20,13 +20,13 @@ from rote.runs.drafts import (
     remove_if_empty,
     remove_if_unbegun,
 )
+from rote.recordings.recordings import PARTIAL_ENDING
 from rote.traces.writing import Sink
 
 TRACE_NAME = "trace.json"
 RETRIEVAL_NAME = "trace.retrieval.json"
 PARTIAL_NAME = "trace.partial.jsonl"
 RECORDING_NAME = "recording.jsonl"
-PARTIAL_ENDING = ".partial"  # of a recording that is not complete
 FILE_NAMES = (
     TRACE_NAME,
     RETRIEVAL_NAME,

@@ -56,6 +56,7 @@ from rote.space.arguments import check_flags, check_limit, check_list, check_tim
 from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
 from rote.space.commits import commit_at, commits_of
 from rote.space.driving import frames, retry
+from rote.space.home import Home
 from rote.space.running import Runs, RunStart, check_runs
 from rote.space.searching import Searching, check_searching
 from rote.space.transaction import Transaction
@@ -104,6 +105,7 @@ class Space(Upkeep):
         pinned: Head | None = None,
         runs: Runs | None = None,
         searching: Searching | None = None,
+        home: Home = Home(),  # noqa: B008 - it is frozen
     ) -> None:
         self._port = port
         self._info = info
@@ -112,6 +114,7 @@ class Space(Upkeep):
         self._pinned = pinned
         self._runs = runs
         self._searching = searching
+        self._home = home
         self._view = View(branch, None if pinned is None else pinned.version)
 
     # -- what it is --------------------------------------------------------------------------------
@@ -517,14 +520,9 @@ class Space(Upkeep):
 
     def _view_of(self, branch: str, pinned: Head | None) -> "Space":
         return Space(
-            self._port,
-            self._info,
-            turns=self._turns,
-            branch=branch,
-            pinned=pinned,
-            runs=self._runs,
-            searching=self._searching,
-        )
+            self._port, self._info, turns=self._turns, branch=branch, pinned=pinned,
+            runs=self._runs, searching=self._searching, home=self._home,
+        )  # fmt: skip
 
     # -- branches ----------------------------------------------------------------------------------
 

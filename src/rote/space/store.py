@@ -5,11 +5,20 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rote.contract import CopyReport, Local, Port, SpaceErasure, SpaceInfo, Tell, all_spaces
+from rote.contract import (
+    CopyReport,
+    Local,
+    Port,
+    SpaceErasure,
+    SpaceInfo,
+    Tell,
+    all_spaces,
+)
 from rote.contract.commands import AdoptSpace, EraseSpace, FindSpace
 from rote.errors import InvalidInput
 from rote.space.arguments import check_flags, check_path, check_progress
 from rote.space.copies import copy_space
+from rote.space.home import Home
 from rote.space.receipts import add_receipt, receipts_in
 from rote.space.running import Runs, check_runs
 from rote.space.searching import Searching
@@ -33,12 +42,14 @@ class Store:
         read_only: bool = False,
         runs: Runs | None = None,
         searching: Searching | None = None,
+        home: Home = Home(),  # noqa: B008 - it is frozen
     ) -> None:
         self._port = port
         self._local = local
         self._create = create
         self._runs = runs
         self._searching = searching
+        self._home = home
         self._turns: dict[str, threading.RLock] = {}
         self.url = url
         self.read_only = read_only  # whether every write is Denied
@@ -53,7 +64,14 @@ class Store:
 
     def _hold(self, info: SpaceInfo) -> Space:
         turns = self._turns.setdefault(info.did, threading.RLock())
-        return Space(self._port, info, turns=turns, runs=self._runs, searching=self._searching)
+        return Space(
+            self._port,
+            info,
+            turns=turns,
+            runs=self._runs,
+            searching=self._searching,
+            home=self._home,
+        )
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write everything, as of now, to a new SQLite file, while others go on writing."""

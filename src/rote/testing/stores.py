@@ -20,9 +20,11 @@ from rote.runs.answers import RunQuestions
 from rote.runs.side_rules import SIDE_RULES
 from rote.runs.store_runs import StoreRuns
 from rote.space import Store
+from rote.space.home import Home
 from rote.space.receipts import ReceiptRule
 from rote.testing.clocks import FixedClock
 from rote.testing.sources import SeededIds
+from rote.tiers.messages import MESSAGES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,12 @@ class StoreSettings:
     author: str | None = None  # noted in every commit
     seed: bytes | None = None  # the key seed of the next space that is made
     # Derived indexes that the store keeps.
-    indexes: tuple[Index | PackedIndex, ...] = (RECORDS, WORDS, WORDS_NONE)
+    indexes: tuple[Index | PackedIndex, ...] = (
+        RECORDS,
+        WORDS,
+        WORDS_NONE,
+        MESSAGES,
+    )
     content_rules: tuple[ContentRule, ...] = (RECORD_CONTENTS,)  # what entities may hold
     modes: tuple[str, ...] | None = None  # of runs that are enabled
     lease_seconds: float = 3_600  # of runs; long, so that none ends behind a test's back
@@ -98,4 +105,5 @@ def open_on(
         read_only=read_only,
         runs=runs,
         searching=StateSearching(),
+        home=Home(settings.ids),
     )

@@ -5,7 +5,7 @@ model the nth line of kind `model`. A recording belongs to a trace when the trac
 trace of a run that has not ended names none: then any that began in the same state may be its own, and
 its last line may be half a line. Reading stops at the first line that no recording has.
 
-A replay is stricter (runs/recordings.py): it refuses what is not in canonical form.
+A replay is stricter (recordings/recordings.py): it refuses what is not in canonical form.
 """
 
 import io

@@ -187,6 +187,16 @@ def test_an_error_that_nobody_can_be_told_is_an_exit_code(tmp_path: Path, stream
         (["get", "ada"], "invalid_input", "not an absolute URI"),
         (["get"], "invalid_input", "Missing argument"),
         (["nonsense"], "invalid_input", "No such command"),
+        (
+            ["search", "x"],
+            "invalid_input",
+            "No such command 'search', but there is rote memory search;",
+        ),
+        (
+            ["put", "x"],
+            "invalid_input",
+            "No such command 'put', but there is rote blob put and rote",
+        ),
         (["get", ADA, "--nonsense"], "invalid_input", "No such option"),
         (["verify", "--against", "absent"], "system", "absent: No such file"),
         (["patch", ADA, '{"a":1,"a":2}'], "invalid_value", "the key appears twice"),

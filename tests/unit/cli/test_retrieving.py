@@ -147,8 +147,34 @@ def test_a_space_that_is_missing_is_in_no_folder(root: Path, store_path: Path) -
     run_ok("set", "urn:entity:a", "1", store=store_path)
     missing = REQUEST.replace("s.jsonl", "rote:nowhere")
     said = error_of(run("retrieve", missing, "--root", str(root), store=store_path))
-    assert "nowhere" in said
+    assert said.endswith("there is no space 'nowhere'; there is default\n")
     assert str(root) not in said
+    branch = REQUEST.replace("s.jsonl", "rote:default@none")
+    said = error_of(run("retrieve", branch, "--root", str(root), store=store_path))
+    assert "there is no branch 'none'" in said
+    assert "default" not in said.partition(":default@none")[2]
+
+
+@pytest.mark.parametrize("paths", ['"default"', '"default","rote:default"'])
+def test_a_path_that_is_the_name_of_a_space_is_told_how_to_name_it(
+    root: Path, store_path: Path, paths: str
+) -> None:
+    run_ok("set", "urn:entity:a", "1", store=store_path)
+    bare = REQUEST.replace('"s.jsonl"', paths)
+    said = error_of(run("retrieve", bare, "--root", str(root), store=store_path))
+    assert said == "error: there is no store 'default'; the space is rote:default\n"
+
+
+def test_hybrid_1_without_an_embedder_names_the_option(root: Path) -> None:
+    for request in (REQUEST, REQUEST.replace("s.jsonl", "rote:default")):
+        said = error_of(run("retrieve", request, "--policy", "hybrid-1", "--root", str(root)))
+        assert said.endswith("--embedder MODULE:NAME\n")
+
+
+def test_a_policy_that_is_not_there_is_told_with_all_that_are(root: Path) -> None:
+    for request in (REQUEST, REQUEST.replace("s.jsonl", "rote:default")):
+        said = error_of(run("retrieve", request, "--policy", "hybrid-2", "--root", str(root)))
+        assert said.endswith("there are phase6-v1, lexical-1, hybrid-1\n")
 
 
 @pytest.mark.parametrize("paths", ['"rote:notes"', '"rote:notes","s.jsonl"'])

@@ -1,5 +1,6 @@
 """rote memory search: a question as people ask it, and the records that answer it."""
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,64 @@ def test_options_say_where_is_looked(store: Path) -> None:
     assert ids("--tag", "it", "--tag", "X") == ["a b"]
     assert ids("--limit", "1") == ["a b"]
     assert ids("--at", "2") == ["a b", "1"]
+    assert ids("--min-share", "0.9") == ["a b"]
+    assert ids("--after", "2026-01-01T12:00:00Z") == ["a b", "own"]  # the entry has no time
+    assert ids("--before", "2026-01-01T12:00:00Z", "--after", "2025-12-31") == ["a b", "own"]
+    assert ids("--before", "2026-01-05") == ["a b", "own"]
+    assert ids("--language", "none") == ["a b"]
     nothing = run("memory", "search", QUESTION, "--tag", "none", store=store)
     assert (nothing.exit_code, nothing.stdout, nothing.stderr) == (0, "", "nothing matches\n")
+
+
+def test_neighbours_lend_no_words_without_context(store: Path) -> None:
+    with open_store(store) as opened:
+        memory = Memory(opened.space("default"))
+        memory.append("session", "chat", "1", {"speaker": "Bob", "text": "Nobody."})
+    asked = ("memory", "search", "Who deploys?", "--kind", "chat")
+    assert [item["entry"] for item in run_json(*asked, store=store)["items"]] == [1, 2]
+    alone = run_json(*asked, "--no-context", store=store)["items"]
+    assert [item["entry"] for item in alone] == [1]
+
+
+def test_times_are_days_from_their_start_to_their_end(tmp_path: Path) -> None:
+    path = tmp_path / "rote.db"
+    with open_store(path) as opened:
+        memory = Memory(opened.space("default"))
+        for day in (1, 5):
+            time = datetime(2026, 3, day, 12).astimezone().isoformat()
+            memory.append("session", "chat", "1", {"text": f"tea {day}", "ts_utc": time})
+
+    def entries(*options: str) -> list[int]:
+        found = run_json("memory", "search", "tea", *options, store=path)["items"]
+        return sorted(item["entry"] for item in found)
+
+    assert entries("--after", "2026-03-05") == [2]
+    assert entries("--before", "2026-03-01") == [1]
+    assert entries("--after", "2026-03-01", "--before", "2026-03-05") == [1, 2]
+    assert entries("--after", "2026-03-01 12:00", "--before", "2026-03-01 12:00") == [1]
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "said"),
+    [
+        ("Where is it?", (), "no word of the question counts; --language none counts all"),
+        ("Where is it?", ("--language", "none"), ""),
+        ("…?!", (), "the question has no word"),
+        ("…?!", ("--language", "none"), "the question has no word"),
+        ("zebra", (), ""),
+    ],
+)
+def test_a_question_without_words_is_told(
+    tmp_path: Path, question: str, options: tuple[str, ...], said: str
+) -> None:
+    path = tmp_path / "rote.db"
+    with open_store(path) as opened:
+        Memory(opened.space("default")).put("ops", "note", "1", {"text": "tea"})
+    nothing = run("memory", "search", question, *options, store=path)
+    words = f"nothing matches: {said}" if said else "nothing matches"
+    assert (nothing.exit_code, nothing.stdout, nothing.stderr) == (0, "", f"{words}\n")
+    answer = run_json("memory", "search", question, *options, store=path)
+    assert answer == {"items": [], "version": 1}
 
 
 def test_words_that_matched_are_marked_on_a_terminal(store: Path) -> None:
@@ -74,6 +131,12 @@ def test_words_that_matched_are_marked_on_a_terminal(store: Path) -> None:
         (("x", "--namespace", "nothing"), "there is no namespace 'nothing'"),
         (("x", "--at", "9"), "9"),
         ((), "TEXT"),
+        (("who", "deploys", "it's"), """put the question in quotes: 'who deploys it'"'"'s'"""),
+        (("x", "--after", "never"), "--after: 'never' is no time"),
+        (("x", "--before", "never"), "--before: 'never' is no time"),
+        (("x", "--language", "latin"), "english, none"),
+        (("x", "--min-share", "1.5"), "min_share must be a number from 0 to 1"),
+        (("x", "--min-share", "nan"), "min_share must be a number from 0 to 1"),
     ],
 )
 def test_what_cannot_be_searched_is_told(store: Path, options: tuple[str, ...], said: str) -> None:

@@ -10,8 +10,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 from rote import ModelConfig, ToolProfile
+from rote.recordings.recordings import Recording, Replay
 from rote.runs.events import RunEvents
-from rote.runs.recordings import Recording, Replay
 
 SNAPSHOT = "main:0:none"
 NAMES = {"role": "planner", "interceptor": "before_tool", "decision_type": "tool_call"}

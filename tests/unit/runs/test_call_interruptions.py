@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from rote.errors import InvalidInput
+from rote.recordings.recordings import Recording
 from rote.runs import calls as calls_file
 from rote.runs.calls import _Threads
 from rote.runs.events import Event, RunEvents
-from rote.runs.recordings import Recording
 from rote.values import decode
 from rote.values.limits import CALLS_AT_ONCE_MAX
 from tests.lanes import examples

@@ -20,9 +20,10 @@ from rote.errors import (
     RoteError,
     Unavailable,
 )
-from rote.runs.calls import Call, Reply, perform_side_by_side
+from rote.recordings.calls import Call, Reply
+from rote.recordings.recordings import Recording, Replay
+from rote.runs.calls import perform_side_by_side
 from rote.runs.events import Event, RunEvents
-from rote.runs.recordings import Recording, Replay
 from rote.values import decode, fingerprint
 from rote.values.limits import CALL_BYTES_MAX, CALLS_AT_ONCE_MAX, EVENT_PARTS_MAX
 from tests.unit.runs.side_by_side import (

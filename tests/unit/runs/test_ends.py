@@ -15,9 +15,9 @@ import pytest
 
 import rote
 from rote.errors import InvalidInput, LimitExceeded, RoteError, Unavailable
-from rote.runs import recordings
+from rote.recordings import recordings
+from rote.recordings.recordings import Recording, Replay
 from rote.runs.events import RunEvents
-from rote.runs.recordings import Recording, Replay
 from rote.traces import output_shape_hash
 from rote.values import canonical, decode
 from tests.unit.runs.side_by_side import (
@@ -58,11 +58,11 @@ def test_a_reply_is_recorded_and_told_before_the_run_can_fail_or_not_at_all(
     encoded it."""
     inside, go_on = threading.Event(), threading.Event()
 
-    def slow(line: Any) -> bytes:
+    def slow(line: Any, **more: Any) -> bytes:
         if line["kind"] == "tool":
             inside.set()
             assert go_on.wait(WAIT_SECONDS)
-        return canonical(line)
+        return canonical(line, **more)
 
     monkeypatch.setattr(recordings, "canonical", slow)
     file = tmp_path / "r.jsonl"

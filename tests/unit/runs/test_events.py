@@ -11,8 +11,8 @@ import pytest
 
 from rote import Effects, ModelConfig, ToolProfile
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded
+from rote.recordings.recordings import Recording
 from rote.runs.events import RunEvents
-from rote.runs.recordings import Recording
 from rote.values import fingerprint
 from rote.values.limits import CALL_BYTES_MAX, EVENT_PARTS_MAX
 

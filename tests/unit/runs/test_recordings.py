@@ -15,9 +15,9 @@ import pytest
 
 from rote import Effects, ModelConfig, ToolProfile
 from rote.errors import InvalidInput, NotFound, RecordedError, RoteError, RunAborted
-from rote.runs import recordings
+from rote.recordings import recordings
+from rote.recordings.recordings import Recording, Replay, RunEnd
 from rote.runs.events import Event, RunEvents
-from rote.runs.recordings import Recording, Replay, RunEnd
 from rote.values import canonical, decode
 from rote.values.limits import DEPTH_MAX
 

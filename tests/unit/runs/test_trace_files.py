@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rote.errors import InvalidInput, NotFound, Unavailable
-from rote.runs.drafts import FileDraft
-from rote.runs.recordings import Recording
+from rote.recordings.drafts import FileDraft
+from rote.recordings.recordings import Recording
 from rote.runs.trace_files import TraceFiles
 from rote.values import canonical, decode
 from tests.lanes import examples

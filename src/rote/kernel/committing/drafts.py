@@ -92,8 +92,9 @@ class Draft(Appender):
         return noted
 
     def side(self, kind: str, key: str) -> SideRecord | None:
-        drafted = self.sides.get((kind, key))
-        return drafted or self.reads.rows.side(self.space.number, kind, key)
+        if (kind, key) in self.sides:
+            return self.sides[(kind, key)]
+        return self.reads.rows.side(self.space.number, kind, key)
 
     def known_salts(self, operations: Sequence[Operation]) -> dict[str, bytes]:
         """Return the salts of entities that are new to a line but not to the space."""

@@ -279,6 +279,9 @@ def _complete(
 
 
 def _move_guard(draft: Draft, guard: Guard, body: bytes) -> None:
+    if guard.drop:
+        draft.sides[(guard.kind, guard.key)] = None
+        return
     if guard.stamped:
         made = {"version": draft.version, "at": format_time(draft.at)}
         body = canonical({**decode_canonical(body), **made})

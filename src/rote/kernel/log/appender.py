@@ -44,7 +44,7 @@ class _Pending(Struct, kw_only=True):
     entries: dict[tuple[int, str], Entry] = field(default_factory=dict)  # after the facts
     entities: dict[tuple[int, str], EntityRow] = field(default_factory=dict)  # pointers that move
     branches: dict[int, BranchRow] = field(default_factory=dict)  # new and changed ones
-    sides: dict[tuple[str, str], SideRecord] = field(default_factory=dict)
+    sides: dict[tuple[str, str], SideRecord | None] = field(default_factory=dict)  # None: dropped
 
 
 class Appender(_Pending):
@@ -152,5 +152,8 @@ class Appender(_Pending):
         """Write all rows to the engine."""
         entities, branches = list(self.entities.values()), list(self.branches.values())
         rows.append(space, Batch(self.commits, self.facts, entities, branches))
-        for row in self.sides.values():
-            rows.put_side(space, row)
+        for (kind, key), row in self.sides.items():
+            if row is None:
+                rows.drop_side(space, kind, key)
+            else:
+                rows.put_side(space, row)

@@ -28,6 +28,19 @@ class GuardTests(SpaceGround):
         assert (commit.version, self.space.get(A)) == (1, 1)
         assert self.claimed_row() == SideRow("run", "r", 2, {"state": "done"})
 
+    def test_a_guard_may_drop_its_row_with_the_commit(self) -> None:
+        self.guarded(put(A, 1), guards=[Guard("run", "r", 1, drop=True)])
+        assert self.claimed_row() is None
+        with Unchanged(self, Denied):
+            self.guarded(put(A, 2), guards=[Guard("run", "r", 1, drop=True)])
+        assert self.port.answer(self.did, PutSide("run", "r", {}, fence=0)).fence == 1
+
+    @pytest.mark.parametrize("more", [{"body": {}}, {"stamped": True}])
+    def test_a_guard_that_drops_its_row_has_no_body(self, more: Any) -> None:
+        with Unchanged(self, InvalidInput):
+            self.guarded(put(A, 1), guards=[Guard("run", "r", 1, drop=True, **more)])
+        assert self.claimed_row() is not None
+
     @pytest.mark.parametrize("fence", [0, 2])
     def test_a_stale_fence_is_denied_and_writes_nothing_at_all(self, fence: int) -> None:
         with Unchanged(self, Denied):

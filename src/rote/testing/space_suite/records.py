@@ -477,6 +477,9 @@ class RecordTests(RecordGround):
 
     def test_a_host_may_have_namespaces_of_its_own(self) -> None:
         memory = Memory(self.space, namespaces=["zoo", "a-1_b"])
+        advice = r"there are a-1_b, zoo; list all that you use in Memory\(space, namespaces=\[…\]\)"
+        with pytest.raises(InvalidInput, match=advice):
+            memory.get("ops", "note", "1")
         memory.put("zoo", "k", "i", {})
         assert memory.capabilities()["namespaces"] == ["a-1_b", "zoo"]
         with pytest.raises(InvalidInput):

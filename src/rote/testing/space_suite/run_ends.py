@@ -11,8 +11,9 @@ import pytest
 from rote.contract import reads as commit_reads
 from rote.contract.commands import Rehearse
 from rote.errors import InvalidInput, LimitExceeded, RecordedError, RoteError
+from rote.recordings import recordings
 from rote.records.memory import Memory
-from rote.runs import reads, recordings
+from rote.runs import reads
 from rote.runs.run import Run
 from rote.testing.intercepting import intercept
 from rote.testing.marks import each_test_uses

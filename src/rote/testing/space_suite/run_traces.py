@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from rote.errors import Denied
-from rote.runs.calls import Effects
+from rote.recordings.calls import Effects
 from rote.runs.run import Run
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A

@@ -35,6 +35,7 @@ from rote.testing.space_suite.overlaps import OverlapTests
 from rote.testing.space_suite.packed_indexes import PackedIndexTests
 from rote.testing.space_suite.packed_keeping import PackedKeepingTests, SharedPackedIndexTests
 from rote.testing.space_suite.queries import QueryTests
+from rote.testing.space_suite.queues import QueueTests, SharedQueueTests
 from rote.testing.space_suite.reads import ReadTests
 from rote.testing.space_suite.record_contents import RecordContentTests
 from rote.testing.space_suite.record_erasures import RecordErasureTests
@@ -126,6 +127,7 @@ class SpaceSuite(
     SearchTests,
     VectorTests,
     RehearsalTests,
+    QueueTests,
     RunTests,
     RunConflictTests,
     RunReadTests,
@@ -147,6 +149,7 @@ class SharedSpaceSuite(
     SharedSpaceErasureTests,
     SharedConformanceTests,
     SharedRecordTests,
+    SharedQueueTests,
     SharedVectorTests,
     SharedRetrievalTests,
     SharedWatchTests,

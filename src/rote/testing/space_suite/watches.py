@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rote.contract.commands import AwaitCommit
 from rote.errors import Compacted, InvalidInput, NotFound, RoteError, Unavailable, VersionNotFound
 from rote.testing.frames import Folded
 from rote.testing.query_graphs import Graphs
@@ -23,6 +24,25 @@ def brief(frame: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 
 class WatchTests(SpaceGround):
+    def test_waiting_for_a_commit_ends_with_it_or_with_its_time(self) -> None:
+        version = self.space.set(A, 1).version
+        assert self.port.answer(self.did, AwaitCommit(version - 1, SOON)) == version
+        assert self.port.answer(self.did, AwaitCommit(version, 0)) == version
+        found: list[int] = []
+        command = AwaitCommit(version, SOON)
+        waiter = threading.Thread(target=lambda: found.append(self.port.answer(self.did, command)))
+        waiter.start()
+        self.space.set(B, 1)
+        waiter.join(SOON)
+        assert found == [version + 1]
+
+    @pytest.mark.parametrize(
+        ("after", "seconds"), [(-1, 0), (True, 0), (0.5, 0), (0, -1), (0, 61), (0, "1"), ("0", 0)]
+    )
+    def test_waiting_for_a_commit_is_bounded(self, after: Any, seconds: Any) -> None:
+        with pytest.raises(InvalidInput):
+            self.port.answer(self.did, AwaitCommit(after, seconds))
+
     def watch(self, since: int | None = None, **select: Any) -> Iterator[dict[str, Any]]:
         """Return the frames that are there already."""
         selected = {id.replace("_", ":"): body for id, body in select.items()}

@@ -95,4 +95,5 @@ def test_a_key_leads_to_the_newest_commit() -> None:
     append(appender, [step(SET, b"1", ABSENT)])
     appender.note_key("k", "0" * 64)
     [row] = appender.sides.values()
+    assert row is not None
     assert (row.kind, row.key, row.fence, meaning_of(row)) == ("key", "k", 1, (5, "0" * 64))

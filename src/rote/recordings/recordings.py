@@ -1,9 +1,10 @@
-"""A recording: every reply that a run got from its tools and its model, so that it can be run again
-without them. JSON lines, each in canonical form:
+"""A recording: every reply that a run got from its tools and its model, or a workflow from the adapters
+of its host, so that it can be run again without them. JSON lines, each in canonical form:
 
-    {"kind":"recording/1","memory_snapshot_id":…}
+    {"kind":"recording/1","memory_snapshot_id":…}               null without a run
     {"args":{…},"kind":"tool","name":…,"result":…,"seq":0}      or "error":{"message":…,"type":…},
     {"args":{…},"kind":"model","name":…,"result":…,"seq":1}     and "effects" where a tool named some
+    {"args":{…},"kind":"adapter","name":…,"result":…,"seq":2}   its error has "code" and "details" too
     {"kind":"end","payload_fingerprint":…}                      or "error":{"type":…} of a block that
                                                                 raised
 
@@ -14,10 +15,10 @@ what it would replay might be anything.
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, TypeVar
+from typing import Annotated, Any, BinaryIO, Literal, Protocol, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, to_builtins
 
 from rote.errors import (
     InvalidInput,
@@ -25,20 +26,26 @@ from rote.errors import (
     LimitExceeded,
     NotFound,
     RecordedError,
+    RoteError,
     RunAborted,
     Unavailable,
 )
-from rote.runs.calls import Call, Reply, class_name
-from rote.runs.drafts import FileDraft, check_new, make_folder, remove_if_empty
-from rote.runs.trace_files import PARTIAL_ENDING
+from rote.recordings.calls import Reply, class_name
+from rote.recordings.drafts import FileDraft, check_new, make_folder, remove_if_empty
+from rote.recordings.redaction import salt_in
 from rote.values import Json, canonical, decode
 from rote.values.limits import (
     CALL_CHARACTERS_SHOWN,
+    DEPTH_MAX,
+    HOST_CALL_LEVELS,
     RECORDING_CALLS_MAX,
     RECORDING_LINE_BYTES_MAX,
 )
 
+PARTIAL_ENDING = ".partial"  # of a recording that is not complete
 _KIND = "recording/1"
+# A call's arguments and its result stand inside a line.
+_DEPTH_MAX = DEPTH_MAX + HOST_CALL_LEVELS + 1
 _THE_END = "the end of the run"
 _Name = Annotated[str, Meta(min_length=1)]
 _Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
@@ -50,17 +57,19 @@ class _Line(Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Start(_Line, frozen=True):
     kind: Literal["recording/1"]
-    memory_snapshot_id: _Name
+    memory_snapshot_id: _Name | None
 
 
 class _Failure(_Line, frozen=True):
     type: str
     message: str
+    code: _Name | UnsetType = UNSET  # these two of errors of Rote alone
+    details: dict[str, Any] | UnsetType = UNSET
 
 
 class _Exchange(_Line, frozen=True):
     seq: int
-    kind: Literal["tool", "model"]
+    kind: Literal["tool", "model", "adapter"]
     name: _Name
     args: dict[str, Any]
     result: Any = UNSET
@@ -74,7 +83,7 @@ class _Raised(_Line, frozen=True):
 
 class _End(_Line, frozen=True):
     kind: Literal["end"]
-    payload_fingerprint: _Hash | UnsetType = UNSET
+    payload_fingerprint: _Hash | UnsetType | None = UNSET
     error: _Raised | UnsetType = UNSET
 
 
@@ -95,10 +104,31 @@ def error_name(error: BaseException) -> str:
     return class_name(error)
 
 
-class Recording:
-    """The recording of a run; under its name there is a whole one, or nothing."""
+class Asked(Protocol):
+    """A call, as it is recorded."""
 
-    def __init__(self, path: Path, *, memory_snapshot_id: str, in_own_folder: bool = False) -> None:
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def args(self) -> dict[str, Json]: ...
+
+    def is_like(self, kind: str, name: str, args: dict[str, Json], /) -> bool:
+        """Return whether a recorded call is this one, as far as calls are compared."""
+
+
+SomeAsked = TypeVar("SomeAsked", bound=Asked)
+
+
+class Recording:
+    """The recording of a run or a host; under its name there is a whole one, or nothing."""
+
+    def __init__(
+        self, path: Path, *, memory_snapshot_id: str | None, in_own_folder: bool = False
+    ) -> None:
         """in_own_folder  whether it lies in the folder of its run, which is made for it"""
         self._folder = path.parent if in_own_folder else None
         if self._folder is not None:
@@ -117,7 +147,7 @@ class Recording:
             self.discard()
             raise
 
-    def add(self, call: Call, reply: Reply, note: Callable[[Call, Reply], None]) -> None:
+    def add(self, call: SomeAsked, reply: Reply, note: Callable[[SomeAsked, Reply], None]) -> None:
         """Let a call be noted and record it. When one of the two fails, they tell different calls, and
         whoever goes on gets no recording."""
         try:
@@ -127,7 +157,7 @@ class Recording:
             self._failure = error
             raise
 
-    def _add(self, call: Call, reply: Reply) -> None:
+    def _add(self, call: Asked, reply: Reply) -> None:
         if self._count == RECORDING_CALLS_MAX:
             raise LimitExceeded(
                 "the number of recorded calls", size=self._count + 1, limit=RECORDING_CALLS_MAX
@@ -168,7 +198,7 @@ class Recording:
             remove_if_empty(self._folder)
 
     def _write(self, line: dict[str, Json]) -> None:
-        data = canonical(line) + b"\n"
+        data = canonical(line, depth_max=_DEPTH_MAX) + b"\n"
         self._draft.write(data)
         self._digest.update(data)
 
@@ -180,14 +210,18 @@ class Replay:
     nothing has happened. Then it is read along with the run, a line at a time.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, of_run: bool = True) -> None:
+        """Open a recording, of a run (`of_run`) or of a host alone."""
         self._path = path
         self._difference: InvalidInput | None = None
         self._digest = sha256()
+        self.salt: bytes | None = None  # of what is redacted in it
         self._file = _opened(path)
         try:
             start = self._taken(self._next(), _Start)
-            self.memory_snapshot_id = start.memory_snapshot_id
+            if (start.memory_snapshot_id is not None) != of_run:
+                raise self._of_other(of_run)
+            self.memory_snapshot_id = start.memory_snapshot_id or ""
             first_call, first_digest = self._file.tell(), self._digest.copy()
             self._seq = 0
             line = self._exchange_or_end()
@@ -204,7 +238,7 @@ class Replay:
             self._file.close()
             raise
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: Asked) -> Reply:
         """Return the reply to this call; InvalidInput when the recorded call is another one, and from
         then on: whoever goes on has left the recording."""
         if self._difference is not None:
@@ -218,12 +252,16 @@ class Replay:
         effects = None if recorded.effects is UNSET else recorded.effects
         if recorded.error is UNSET:
             return Reply(recorded.result, effects)
-        error = {"type": recorded.error.type, "message": recorded.error.message}
-        return Reply(
-            effects=effects,
-            error=error,
-            raised=RecordedError.of(recorded.error.type, recorded.error.message),
-        )
+        error: dict[str, Any] = to_builtins(recorded.error)
+        return Reply(effects=effects, error=error, raised=self._raised(error))
+
+    def _raised(self, error: dict[str, Any]) -> RoteError:
+        if "code" not in error:
+            return RecordedError.of(error["type"], error["message"])
+        try:
+            return RoteError.from_dict({"details": {}, **error})
+        except (KeyError, TypeError):
+            raise self._foreign("an error lacks the details of its type") from None
 
     def seal(self, end: RunEnd) -> str:
         """Return the SHA-256 of the recording, whatever the end of its replay is."""
@@ -303,11 +341,13 @@ class Replay:
         if not data.endswith(b"\n"):
             raise self._foreign(self._torn(data))
         self._digest.update(data)
+        if self.salt is None:
+            self.salt = salt_in(data)
         try:
-            value = decode(data[:-1])
+            value = decode(data[:-1], depth_max=_DEPTH_MAX)
         except InvalidValue as error:
             raise self._foreign(str(error)) from None
-        if type(value) is not dict or canonical(value) != data[:-1]:
+        if type(value) is not dict or canonical(value, depth_max=_DEPTH_MAX) != data[:-1]:
             raise self._foreign("a line is no object in canonical form")
         return value
 
@@ -324,6 +364,13 @@ class Replay:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             raise self._foreign(str(error)) from None
+
+    def _of_other(self, of_run: bool) -> InvalidInput:
+        if of_run:
+            advice = "it is the recording of a host without a run; replay it by host.replay"
+        else:
+            advice = "it is the recording of a run; replay it by space.run(replay=…)"
+        return InvalidInput(f"{self._path}: {advice}", path=str(self._path))
 
     def _foreign(self, reason: str) -> InvalidInput:
         return InvalidInput(f"{self._path} is no recording: {reason}", path=str(self._path))
@@ -351,9 +398,9 @@ def _shown_end(end: RunEnd) -> str:
     return _THE_END if end.error is None else f"{_THE_END} by {end.error}"
 
 
-def _shown(call: Call | _Exchange | _End) -> str:
+def _shown(call: Asked | _Exchange | _End) -> str:
     if isinstance(call, _End):
         return _THE_END if call.error is UNSET else f"{_THE_END} by {call.error.type}"
-    text = canonical(call.args).decode()
+    text = canonical(call.args, depth_max=_DEPTH_MAX).decode()
     more = "…" if len(text) > CALL_CHARACTERS_SHOWN else ""
     return f"{call.kind} {call.name} {text[:CALL_CHARACTERS_SHOWN]}{more}"

@@ -1,0 +1,122 @@
+"""rote.Host: a host of state tiers. Made here, because it needs a clock and randomness."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from rote.contract import Clock
+from rote.errors import InvalidInput
+from rote.opening.opening import check_sources
+from rote.opening.sources import SystemClock, SystemIds, SystemTokens
+from rote.records.memory import Memory
+from rote.space import Space, Store
+from rote.space.home import Home
+from rote.space.sources import home_of, now_of
+from rote.tiers import host as tiers
+from rote.tiers.adapters import Adapter
+from rote.tiers.agent import open_agent
+from rote.tiers.cache import open_cache
+from rote.tiers.fs.adapter import open_fs
+from rote.tiers.memory import MemoryTier, memory_settings
+from rote.tiers.queue import QueueTier, queue_settings
+from rote.tiers.sqlite.adapter import open_sqlite
+from rote.tiers.store import StoreTier
+from rote.values import Json, micros_of
+
+_SPACE_DEFAULT = "default"
+_Options = Mapping[str, Any]
+
+
+class Host(tiers.Host):
+    """The state tiers that a workflow may use, behind one door that grants, counts and records."""
+
+    def __init__(
+        self,
+        profile: str,
+        *,
+        store: Store | None = None,
+        space: str | Space | None = None,
+        cache: _Options | None = None,
+        memory: _Options | None = None,
+        sqlite: _Options | None = None,
+        fs: _Options | None = None,
+        queue: _Options | None = None,
+        agent: _Options | None = None,
+        grant: Mapping[str, Json] | None = None,
+        limits: Mapping[str, int | None] | None = None,
+        redact: Iterable[str] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        """Make a host of a profile: minimal, compute-and-store, network-restricted or
+        operator-controlled.
+
+        store, space  the space of memory and store: a name or did in a store, or a Space by itself
+        cache         path, max_entries, max_bytes
+        memory        settings as rote.Memory takes them
+        sqlite        path, allow_tables, create, allow_write, max_rows, max_result_bytes, max_sql_bytes,
+                      timeout_seconds, max_memory_bytes
+        fs            sandbox_root, allow_extensions, max_read_bytes, max_write_bytes, allow_delete
+        queue         max_tries, lease_seconds, max_payload_bytes
+        agent         root, a folder of files beside the space
+        grant         narrows what the profile allows
+        limits        max_adapter_calls, max_frame_bytes
+        clock         when left out the store's, else the system's
+        """
+        check_sources(clock, None)
+        place = _space(store, space)
+        adapters: dict[str, Adapter] = {}
+        try:
+            settings = memory_settings({} if memory is None else memory)
+            queues = queue_settings({} if queue is None else queue)
+            home = Home() if place is None else home_of(place)
+            ids = home.ids or SystemIds()
+            if place is not None:
+                view = place
+                adapters["memory"] = MemoryTier(lambda **taken: Memory(view, **taken), settings)
+                adapters["store"] = StoreTier(view)
+                adapters["queue"] = QueueTier(view, queues, ids=ids, tokens=SystemTokens())
+            now = _now(clock, place)
+            adapters["cache"] = open_cache({} if cache is None else cache, now=now)
+            mailbox = open_agent({} if agent is None else agent, place)
+            if mailbox is not None:
+                adapters["agent"] = mailbox
+            if sqlite is not None:
+                adapters["sqlite"] = open_sqlite(sqlite, store_path=home.file)
+            if fs is not None:
+                adapters["fs"] = open_fs(fs)
+            tiers.start_host(
+                self,
+                profile,
+                adapters,
+                grant=grant,
+                limits=limits,
+                redact=redact,
+                ids=ids,
+            )
+        except BaseException:
+            for adapter in adapters.values():
+                adapter.close()
+            raise
+
+
+def _space(store: object, space: object) -> Space | None:
+    if isinstance(space, Space):
+        if store is not None:
+            raise InvalidInput("a Space has its store already; leave out store=")
+        return space
+    if store is None:
+        if space is not None:
+            raise InvalidInput("space= is a Space, or a name together with store=")
+        return None
+    if not isinstance(store, Store):
+        raise InvalidInput("store= is a store that rote.open returned")
+    if space is not None and type(space) is not str:
+        raise InvalidInput("space= is a name, a did or a Space")
+    return store.space(_SPACE_DEFAULT if space is None else space)
+
+
+def _now(clock: Clock | None, space: Space | None) -> Callable[[], int]:
+    """Return the host's time in microseconds: by its own clock, the store's or the system's."""
+    if clock is None and space is not None:
+        return lambda: now_of(space)
+    source = SystemClock() if clock is None else clock
+    return lambda: micros_of(source.now())

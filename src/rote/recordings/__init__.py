@@ -1,0 +1,1 @@
+"""Recordings: replies of tools, models and adapters that are kept, and given again in a replay."""

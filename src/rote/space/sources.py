@@ -1,0 +1,26 @@
+"""The sources of a space, for layers above that need time and randomness: those of its store."""
+
+from rote.contract import Port
+from rote.contract.commands import GetTimes
+from rote.space.home import Home
+from rote.space.space import Space
+
+
+def now_of(space: Space) -> int:
+    """Return the time of the store's clock in microseconds, also for a pinned view."""
+    return space._port.answer("", GetTimes(shared=False)).now
+
+
+def shared_now(port: Port) -> int:
+    """Return the time by the clock that all who share a store go by."""
+    now = port.answer("", GetTimes()).shared_now
+    assert now is not None
+    return now
+
+
+def port_of(space: Space) -> Port:
+    return space._port
+
+
+def home_of(space: Space) -> Home:
+    return space._home

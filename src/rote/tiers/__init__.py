@@ -1,0 +1,1 @@
+"""Tiers: where the state of a workflow may live, and who may touch it."""

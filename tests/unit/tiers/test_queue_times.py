@@ -1,0 +1,59 @@
+"""Leases and delays by the clock of the store, to the microsecond."""
+
+from collections.abc import Iterator
+
+import pytest
+
+import rote
+from rote.testing.clocks import FixedClock
+
+Q = "alerts"
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+@pytest.fixture
+def host(clock: FixedClock) -> Iterator[rote.Host]:
+    with rote.open(":memory:", clock=clock) as store:
+        yield rote.Host("network-restricted", store=store, queue={"lease_seconds": 10})
+
+
+def test_a_lease_lives_until_its_end_and_not_at_it(host: rote.Host, clock: FixedClock) -> None:
+    host.queue.put(Q, 1)
+    first = host.queue.take(Q)["message"]
+    assert first["leased_until"] == "2026-01-01T12:00:10.000000Z"
+    clock.move(seconds=9.999999)
+    assert host.queue.take(Q)["message"] is None
+    clock.move(seconds=0.000001)
+    assert host.queue.take(Q)["message"]["tries"] == 2
+
+
+def test_a_delay_and_an_extension_end_as_they_say(host: rote.Host, clock: FixedClock) -> None:
+    host.queue.put(Q, 1)
+    first = host.queue.take(Q)["message"]
+    clock.move(seconds=5)
+    longer = host.queue.extend(Q, first["id"], first["lease"])
+    assert longer == {"leased_until": "2026-01-01T12:00:15.000000Z"}
+    host.queue.nack(Q, first["id"], first["lease"], 2.5)
+    assert host.queue.depth(Q) == {"ready": 0, "leased": 1, "dead": 0}
+    clock.move(seconds=2.499999)
+    assert host.queue.take(Q)["message"] is None
+    clock.move(seconds=0.000001)
+    assert host.queue.take(Q, lease_seconds=0.5)["message"]["leased_until"] == (
+        "2026-01-01T12:00:08.000000Z"
+    )
+
+
+def test_a_waiting_take_gets_what_falls_due() -> None:
+    with rote.open(":memory:") as store:
+        host = rote.Host("network-restricted", store=store)
+        host.queue.put(Q, "leased")
+        host.queue.put(Q, "delayed")
+        host.queue.take(Q, lease_seconds=0.05)
+        message = host.queue.take(Q)["message"]
+        host.queue.nack(Q, message["id"], message["lease"], 0.1)
+        taken = [host.queue.take(Q, None, 30)["message"]["payload"] for _ in range(2)]
+    assert taken == ["leased", "delayed"]
