@@ -83,6 +83,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "now": None,
         "oldest": None,
         "on": "(self, branch)",
+        "open_store": None,
         "open_blob": "(self, hash)",
         "patch": "(self, id, ops, *, key)",
         "postings": "(self, index, terms, *, known, within)",

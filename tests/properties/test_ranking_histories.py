@@ -38,6 +38,7 @@ MET_MIN = {
     **dict.fromkeys(REASONS, 2), "package": 20, "search": 10, "entry": 15, "lent": 4, "branch": 6,
     "merged": 5, "old version": 4, "expired": 4, "erased": 4, "cut": 12, "tie": 1, "none": 1,
     "recency": 3, "filters": 3, "query_terms": 3, "two names": 6, "transaction": 2,
+    "index": 60, "segments": 30,
 }  # fmt: skip
 # Of one history after the other.
 LIMITS: tuple[dict[str, int], ...] = (TINY_SEGMENTS, SMALL_SEGMENTS, {})

@@ -26,6 +26,7 @@ from rote.contract.erasures import Erasure, Remains, SpaceErasure
 from rote.contract.facts import Commit, Fact, Glance, State
 from rote.contract.index import Found, FoundSegment, Hit, Index, Packed, PackedIndex
 from rote.contract.local import Local
+from rote.contract.open_store import OpenStore
 from rote.contract.paging import all_sides, all_spaces, all_written, paged
 from rote.contract.port import Caller, Port, PortLayer, Task, Tell, Watching
 from rote.contract.reports import UNDECIDED, Fault, VerifyReport
@@ -85,6 +86,7 @@ __all__ = [
     "Matcher",
     "MergeConflict",
     "MergeResult",
+    "OpenStore",
     "Packed",
     "PackedIndex",
     "Port",

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from rote.contract.commands import Command, Watch, Work
+from rote.contract.open_store import OpenStore
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -53,6 +54,11 @@ class Watching(Protocol):
 class Port(Protocol):
     """A store of spaces. A space is named by its did, the store as a whole by the empty text."""
 
+    @property
+    def open_store(self) -> OpenStore:
+        """The same for all ports to the store, and for no other store."""
+        ...
+
     def answer(self, space: str, command: Command[R], /) -> R: ...
 
     def begin(self, space: str, command: Work[R], /) -> Task[R]: ...
@@ -71,6 +77,10 @@ class PortLayer:
 
     def __init__(self, port: Port) -> None:
         self._port = port
+
+    @property
+    def open_store(self) -> OpenStore:
+        return self._port.open_store
 
     def answer(self, space: str, command: Command[R], /) -> R:
         return self._port.answer(space, command)

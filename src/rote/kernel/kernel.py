@@ -17,6 +17,7 @@ from rote.contract import (
     Index,
     KeyRing,
     Matcher,
+    OpenStore,
     PackedIndex,
     Questions,
     SideRule,
@@ -221,6 +222,10 @@ class Kernel:
         bound._bind(caller)
         return bound
 
+    @property
+    def open_store(self) -> OpenStore:
+        return self.spaces.wiring.open_store
+
     def answer(self, space: str, command: c.Command[R]) -> R:
         try:
             answer: R = self._handlers[type(command)](
@@ -245,7 +250,10 @@ class Kernel:
         return watching
 
     def close(self) -> None:
-        self.spaces.wiring.engine.close()
+        try:
+            self.spaces.wiring.engine.close()
+        finally:
+            self.open_store.forget(None)
 
     def _open(self, space: str, command: c.Command[Any]) -> Any:
         if isinstance(command, c.StoreCommand):

@@ -1,7 +1,8 @@
 """Corpora that the process keeps, so that it does not read an unchanged store again.
 
 A file is unchanged when its content has the same hash; dates do not count. A space is unchanged
-when its head has the same hash. The cache is bounded, and nothing in it is ever written to disk.
+when its head has the same hash. The corpora of a space go when the store meets an erasure, all of a
+store when it is closed. The cache is bounded, and nothing in it is ever written to disk.
 """
 
 import os
@@ -11,6 +12,7 @@ from collections.abc import Callable, Hashable
 
 from msgspec import Struct
 
+from rote.contract import OpenStore
 from rote.retrieval.corpus import Corpus
 from rote.values.limits import CORPUS_ROW_BYTES, CORPUS_TIMES, RETRIEVAL_CACHE_BYTES_MAX
 
@@ -30,6 +32,15 @@ class Kept(Struct, frozen=True):
         """Return roughly the memory that the corpus takes, with everything that is later made of it."""
         rows = self.corpus.row_count + len(self.corpus.invalid)
         return CORPUS_TIMES * self.content_bytes + CORPUS_ROW_BYTES * rows
+
+
+class CorpusKey(Struct, frozen=True):
+    """The place of the corpus of a branch's head."""
+
+    store: OpenStore
+    did: str
+    branch: str
+    path: str
 
 
 class CorpusCache:
@@ -73,12 +84,19 @@ class CorpusCache:
         """Return the lock of a place; a thread that makes its corpus holds it, so that others wait for it."""
         return self._turns[hash(place) % _TURNS]
 
-    def put(self, place: Hashable, hash: str, corpus: Corpus, content_bytes: int) -> None:
-        """Keep a corpus, unless it alone exceeds the memory limit."""
+    def put(
+        self,
+        place: Hashable,
+        hash: str,
+        corpus: Corpus,
+        content_bytes: int,
+        is_right: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Keep a corpus, unless it alone exceeds the memory limit, or is not right any more."""
         kept = Kept(hash, corpus, content_bytes)
         with self._lock:
             self._drop(place)
-            if kept.size_bytes > self._size_bytes_max:
+            if kept.size_bytes > self._size_bytes_max or not is_right():
                 return
             self._kept[place] = kept
             self._size_bytes += kept.size_bytes
@@ -90,6 +108,14 @@ class CorpusCache:
         with self._lock:
             for place in [place for place in self._kept if is_forgotten(place)]:
                 self._drop(place)
+
+    def forget_space(self, store: OpenStore, space: str | None) -> None:
+        """Drop the corpora of a space, or of all spaces of a store."""
+        self.forget(
+            lambda place: (
+                isinstance(place, CorpusKey) and place.store is store and space in (None, place.did)
+            )
+        )
 
     def _drop(self, place: Hashable) -> None:
         found = self._kept.pop(place, None)

@@ -10,7 +10,7 @@ the corpus that reading everything would give. Where that is in doubt, everythin
 erasure, after a compaction, or when too much has changed at once.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import islice
 from sys import getsizeof
@@ -23,7 +23,7 @@ from rote.errors import Compacted
 from rote.records.envelope import Envelope, life_of, record_of
 from rote.records.keys import PREFIX
 from rote.records.listing import of_newest, scan_entities
-from rote.retrieval.cache import CorpusCache
+from rote.retrieval.cache import CorpusCache, CorpusKey
 from rote.retrieval.corpus import COLUMNS, Corpus
 from rote.retrieval.order import change_order
 from rote.retrieval.spaces import Named, memory_of
@@ -39,18 +39,6 @@ _ERASE = "erase"
 _Item = TypeVar("_Item")
 
 
-class CorpusKey(Struct, frozen=True):
-    """The place of the corpus of a branch's head in the cache."""
-
-    did: str
-    branch: str
-    path: str
-
-    def is_beside(self, other: Hashable) -> bool:
-        """Whether another place belongs to the same space."""
-        return isinstance(other, CorpusKey) and other.did == self.did
-
-
 def read_state(named: Named, cache: CorpusCache) -> Corpus:
     """Return the living records of the state that a path names."""
     view = named.view
@@ -64,7 +52,8 @@ def read_state(named: Named, cache: CorpusCache) -> Corpus:
 
 def _newest(named: Named, cache: CorpusCache) -> "StateCorpus":
     space = named.space
-    place = CorpusKey(space.did, space.branch, named.path)
+    place = CorpusKey(space.open_store, space.did, space.branch, named.path)
+    space.open_store.register(cache.forget_space)
     kept = of_newest(space, lambda view: _kept(view, place, cache, micros_of(space.now)))
     if kept is not None:
         return kept
@@ -79,6 +68,7 @@ def _kept(view: Space, place: CorpusKey, cache: CorpusCache, now: int) -> "State
 
 def _bring_up(view: Space, place: CorpusKey, cache: CorpusCache, now: int) -> "StateCorpus":
     """Return the corpus of the head: the one that is kept, one that follows it, or one read anew."""
+    count = place.store.count(place.did)
     last = cache.last(place)
     found = None
     if isinstance(last, StateCorpus):
@@ -87,12 +77,19 @@ def _bring_up(view: Space, place: CorpusKey, cache: CorpusCache, now: int) -> "S
         written = _written(last, view)
         if written is None:
             # After an erasure, the corpora of other branches may still hold the record.
-            cache.forget(place.is_beside)
+            cache.forget_space(place.store, place.did)
         else:
             found = last.followed(view, written, now)
     if found is None:
         found = _read(view, place.path, now)
-    cache.put(place, found.hash or "", found, found.size_bytes)
+    # What was read before an erasure may hold the erased text.
+    cache.put(
+        place,
+        found.hash or "",
+        found,
+        found.size_bytes,
+        lambda: place.store.count(place.did) == count,
+    )
     return found
 
 

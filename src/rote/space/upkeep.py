@@ -8,6 +8,7 @@ from rote.contract import (
     Erasure,
     GcReport,
     Head,
+    OpenStore,
     Port,
     Tell,
     VerifyReport,
@@ -38,6 +39,11 @@ class Upkeep:
     _port: Port
     _did: str
     _pinned: Head | None
+
+    @property
+    def open_store(self) -> OpenStore:
+        """Its store in this process, for layers that keep content in memory."""
+        return self._port.open_store
 
     def verify(
         self, *, against: dict[str, Any] | None = None, progress: Progress | None = None

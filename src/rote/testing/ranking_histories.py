@@ -6,8 +6,10 @@ Each answer is compared with that of the plain reference.
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
+from rote.contract import Found, PortLayer
+from rote.contract.commands import Command
 from rote.errors import InvalidInput, NotFound
 from rote.questions import HYBRID, LEXICAL
 from rote.records.memory import Memory
@@ -30,6 +32,8 @@ from rote.testing.ranking_questions import (
 from rote.testing.retrieval_histories import RetrievalHistory, plain_records
 from rote.values import canonical
 
+R = TypeVar("R")
+
 _NAMESPACES, _KINDS = ("ops", "session"), ("turn", "note", "k!")
 _IDS = ("1", "2", "a/b#1", "c%", "10", "é")
 _TIMES = ("2020-01-01T00:00:00Z", "2023-05-08T10:00:00Z", "2023-06-01T12:00:00+02:00")
@@ -39,6 +43,19 @@ _STEPS = (
     *("put",) * 12, *("append",) * 8, *("many",) * 4, *("update",) * 3, *("branch",) * 3, "merge",
     "delete", "other", "odd", "prune", "wait", "erase", "compact",
 )  # fmt: skip
+
+
+class IndexCounter(PortLayer):
+    """Counts the answers of the index of words. Without one, a plain scan answers the question."""
+
+    found = found_in_segments = 0
+
+    def answer(self, space: str, command: Command[R], /) -> R:
+        answer = super().answer(space, command)
+        if isinstance(answer, Found):
+            self.found += 1
+            self.found_in_segments += bool(answer.segments)
+        return answer
 
 
 class RankingHistory(RetrievalHistory):
@@ -56,6 +73,8 @@ class RankingHistory(RetrievalHistory):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.met: Counter[str] = Counter()  # questions, by what they met
+        self.index = IndexCounter(self._store._port)
+        self._store._port = self.index
         self._asked: list[tuple[Question, dict[str, Any]]] = []
         self._erased: set[str] = set()  # terms of memories that were erased
         self._merged: set[str] = set()  # branches that another one was merged into
@@ -177,7 +196,10 @@ class RankingHistory(RetrievalHistory):
             shown = expected
             if not question.is_search and question.dropped == "counts":
                 shown = without_dropped(expected)
+            told, in_segments = self.index.found, self.index.found_in_segments
             found = answer_of(self._store, question, self._folder, embedder=self.embedder)
+            self.met["index"] += self.index.found > told
+            self.met["segments"] += self.index.found_in_segments > in_segments
             assert found == shown, (question, found, shown)
             self._asked.append((question, found))
             self._note(state, question, expected)

@@ -396,6 +396,9 @@ SEGMENT_ROWS_MAX = 65_535
 # Segments read by a process are kept; the memory of one is a multiple of its body and some bytes per row.
 SEGMENT_TIMES = 8
 SEGMENT_ROW_BYTES = 512
+# Besides, of each index that is kept, and of each change that no segment has yet.
+PLACE_BYTES = 4 * KIB
+CHANGE_KEPT_BYTES = 128
 # States of an index that are kept beside them, and segments of changes that the index has not yet.
 LIVING_KEPT = 4
 PENDING_SEGMENTS_MAX = 16

@@ -43,6 +43,7 @@ def erase_space(spaces: Spaces, command: EraseSpace, caller: Caller) -> SpaceEra
         space = spaces.open(spaces.find(command.space, create=False).did)
         told = _drop(space, command.reason, caller)
         spaces.forget(space.did)
+        wiring.open_store.forget(space.did)
     try:
         remaining = (*_discard_key(wiring, told["did"]), *_finish(wiring))
     except Unavailable as error:

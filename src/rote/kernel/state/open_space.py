@@ -168,6 +168,7 @@ class OpenSpace:
             self.losses += is_loss
             self.covered = Covered()
             self.behind_until.clear()
+            self.wiring.open_store.forget(self.did)
         with self.graph_lock:
             self.graph = CommitGraph()
 
@@ -185,3 +186,4 @@ class OpenSpace:
     def met_erasure(self) -> None:
         self.erasures += 1
         self.covered = Covered()  # pending changes may hold erased content
+        self.wiring.open_store.forget(self.did)

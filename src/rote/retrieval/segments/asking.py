@@ -13,6 +13,7 @@ from rote.retrieval.segments.kept import (
     Kept,
     Pending,
     SegmentCache,
+    names_of,
     put_first,
     state_of,
 )
@@ -21,7 +22,7 @@ from rote.retrieval.segments.scoring import Postings
 from rote.retrieval.segments.segment import Segment
 from rote.retrieval.segments.words import WORDS, WORDS_NONE, WordsIndex
 from rote.space import Space
-from rote.values.limits import PENDING_SEGMENTS_MAX
+from rote.values.limits import PENDING_SEGMENTS_MAX, RETRIEVAL_TERMS_MAX
 
 
 class Answer(Struct, frozen=True):
@@ -35,22 +36,25 @@ def ask(
     view: Space, language: str, terms: Sequence[str], now: int, cache: SegmentCache = SEGMENTS
 ) -> Answer | None:
     """Return what the index has for a question at a time; None where it cannot be used."""
+    if len(terms) > RETRIEVAL_TERMS_MAX:
+        return None
     index = WORDS if language == ENGLISH else WORDS_NONE
     place = (view.did, index.name)
-    kept = cache.get(place)
+    count = view.open_store.count(view.did)
+    kept = cache.get(view.open_store, place)
     segments = dict(kept.segments)
     found = _ask(view, index, terms, segments)
     if found is None:
         return None
     segments = {each.number: segments[each.number] for each in found.segments}
     line = dict(found.line)
-    pending = _pending(index, kept.pending, found.pending)
+    is_right = view.open_store.count(view.did) == count  # nothing was erased meanwhile
+    pending = _pending(index, kept.pending if is_right else Pending(), found.pending)
     stored = tuple(in_order(segments.values()))
     alone = state_of(kept.alone, stored, line)
     whole = state_of((*kept.whole, alone), (*stored, *pending.segments), line)
-    cache.put(
-        place, Kept(segments, pending, put_first(kept.alone, alone), put_first(kept.whole, whole))
-    )
+    states = put_first(kept.alone, alone), put_first(kept.whole, whole)
+    cache.put(view.open_store, place, Kept(segments, pending, *states), before=kept)
     living = whole.living.at(now)
     return Answer(living, _postings(living, found, terms))
 
@@ -75,15 +79,13 @@ def _ask(
 
 def _pending(index: WordsIndex, kept: Pending, changes: tuple[Change, ...]) -> Pending:
     """Return the segments of changes; those of the first ones are known."""
-    count = len(kept.changes)
-    is_known = count <= len(changes) and all(
-        one is other or one == other for one, other in zip(kept.changes, changes, strict=False)
-    )
-    if not is_known or len(kept.segments) > PENDING_SEGMENTS_MAX:
-        kept, count = Pending(), 0
-    packed = index.pack(changes[count:])
-    new = [Segment(each.body, postings=each.postings) for each in packed]
-    return Pending(changes, (*kept.segments, *new)) if len(changes) > count else kept
+    if not kept.begins(changes) or len(kept.segments) > PENDING_SEGMENTS_MAX:
+        kept = Pending()
+    later = changes[len(kept.changes) :]
+    if not later:
+        return kept
+    new = [Segment(each.body, postings=each.postings) for each in index.pack(later)]
+    return Pending((*kept.changes, *names_of(later)), (*kept.segments, *new))
 
 
 def _postings(living: Living, found: Found, terms: Sequence[str]) -> Postings:

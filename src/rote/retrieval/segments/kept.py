@@ -1,23 +1,33 @@
 """Segments that the process keeps, so that a question reads only what is new.
 
-A segment never changes, and no other has its number. What a merge or an erasure has replaced is
-forgotten with the next question. Nothing of it is ever written to disk.
+A segment never changes, and no other has its number. What a merge has replaced is forgotten with the
+next question; all of a space at once when the store meets an erasure, and all of a store when it is
+closed. Nothing of it is ever written to disk.
 """
 
 import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
+from rote.contract import OpenStore
 from rote.contract.index import Change
 from rote.retrieval.segments.living import Line, Living, are_ordered
 from rote.retrieval.segments.segment import Segment
-from rote.values.limits import LIVING_KEPT, RETRIEVAL_CACHE_BYTES_MAX
+from rote.values.limits import (
+    CHANGE_KEPT_BYTES,
+    LIVING_KEPT,
+    PLACE_BYTES,
+    RETRIEVAL_CACHE_BYTES_MAX,
+)
 
-# A space, and an index in it.
+# The did of a space, and the name of an index.
 Place = tuple[str, str]
+# The version, the branch and the entity of a change.
+_Name = tuple[int, int, str]
 
 
 class State(Struct, frozen=True, gc=False):
@@ -42,11 +52,23 @@ def _same_rows(segment: Segment, one: Line, other: Line) -> bool:
     return all(min(one[branch], last) == min(other[branch], last) for branch in one)
 
 
-class Pending(Struct, frozen=True, gc=False):
-    """Changes that no segment of the store has yet, and the segments made of them here."""
+def names_of(changes: Sequence[Change]) -> tuple[_Name, ...]:
+    return tuple([(each.version, each.branch, each.id) for each in changes])
 
-    changes: tuple[Change, ...] = ()
+
+class Pending(Struct, frozen=True, gc=False):
+    """Changes that no segment of the store has yet, and the segments made of them here.
+
+    Only their names are kept: changes hold whole documents. In an open store a name is that of one
+    change until something is erased, and then all this is forgotten.
+    """
+
+    changes: tuple[_Name, ...] = ()
     segments: tuple[Segment, ...] = ()
+
+    def begins(self, changes: Sequence[Change]) -> bool:
+        """Whether these changes begin with those here."""
+        return self.changes == names_of(changes[: len(self.changes)])
 
 
 class Kept(Struct, frozen=True, gc=False):
@@ -61,10 +83,8 @@ class Kept(Struct, frozen=True, gc=False):
     def size_bytes(self) -> int:
         """Return roughly the memory that this takes."""
         kept = (*self.segments.values(), *self.pending.segments)
-        return sum(segment.size_bytes for segment in kept)
-
-
-_NOTHING = Kept({})
+        size = PLACE_BYTES + CHANGE_KEPT_BYTES * len(self.pending.changes)
+        return size + sum(segment.size_bytes for segment in kept)
 
 
 def state_of(known: Sequence[State], segments: tuple[Segment, ...], line: Line) -> State:
@@ -88,8 +108,36 @@ def put_first(states: Sequence[State], state: State) -> tuple[State, ...]:
     return (state, *others)[:LIVING_KEPT]
 
 
+class _Entry(Struct, frozen=True):
+    kept: Kept
+    size_bytes: int
+    used: int  # grows from use to use
+
+
+class _Shelf:
+    """The entries of one store, the last used last."""
+
+    def __init__(self) -> None:
+        self.entries: OrderedDict[Place, _Entry] = OrderedDict()
+        self.size_bytes = 0
+
+    @property
+    def first(self) -> Place:
+        return next(iter(self.entries))
+
+    def put(self, place: Place, entry: _Entry) -> None:
+        self.drop(place)
+        self.entries[place] = entry
+        self.size_bytes += entry.size_bytes
+
+    def drop(self, place: Place) -> None:
+        entry = self.entries.pop(place, None)
+        if entry is not None:
+            self.size_bytes -= entry.size_bytes
+
+
 class SegmentCache:
-    """Keeps segments of the indexes that were asked last."""
+    """Keeps segments of the indexes that were asked last, as long as their stores are open."""
 
     def __init__(self, size_bytes_max: int = RETRIEVAL_CACHE_BYTES_MAX) -> None:
         self._size_bytes_max = size_bytes_max
@@ -98,21 +146,53 @@ class SegmentCache:
     def begin(self) -> None:
         """Begin empty, with a lock that nobody holds."""
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Place, Kept] = OrderedDict()
+        self._shelves: WeakKeyDictionary[OpenStore, _Shelf] = WeakKeyDictionary()
+        self._uses = 0
 
-    def get(self, place: Place) -> Kept:
-        with self._lock:
-            return self._kept.get(place, _NOTHING)
+    @property
+    def size_bytes(self) -> int:
+        return sum(shelf.size_bytes for shelf in self._shelves.values())
 
-    def put(self, place: Place, kept: Kept) -> None:
-        """Keep this, and drop what was used least until all of it fits."""
+    def get(self, open_store: OpenStore, place: Place) -> Kept:
+        """Return what is kept; of a place that is new, nothing."""
         with self._lock:
-            self._kept.pop(place, None)
-            self._kept[place] = kept
-            size = sum(each.size_bytes for each in self._kept.values())
-            while size > self._size_bytes_max:
-                _, dropped = self._kept.popitem(last=False)
-                size -= dropped.size_bytes
+            shelf = self._shelves.get(open_store)
+            if shelf is None:
+                shelf = self._shelves[open_store] = _Shelf()
+                open_store.register(self.forget)
+            entry = shelf.entries.get(place)
+            return self._put(shelf, place, Kept({})) if entry is None else entry.kept
+
+    def put(self, open_store: OpenStore, place: Place, kept: Kept, *, before: Kept) -> None:
+        """Keep this in place of what was got before, and drop what was used least until all fits.
+
+        Nothing is kept when the place has changed or was forgotten since: this may hold erased words.
+        """
+        with self._lock:
+            shelf = self._shelves.get(open_store)
+            entry = None if shelf is None else shelf.entries.get(place)
+            if shelf is not None and entry is not None and entry.kept is before:
+                self._put(shelf, place, kept)
+
+    def forget(self, open_store: OpenStore, space: str | None) -> None:
+        """Forget all that is kept of a space of a store, or of all its spaces."""
+        with self._lock:
+            shelf = self._shelves.get(open_store)
+            if shelf is not None:
+                for place in [each for each in shelf.entries if space in (None, each[0])]:
+                    shelf.drop(place)
+
+    def _put(self, shelf: _Shelf, place: Place, kept: Kept) -> Kept:
+        """Put an entry. It stays, however large it is, or each question would read all of it again."""
+        self._uses += 1
+        shelf.put(place, _Entry(kept, kept.size_bytes, self._uses))
+        while self.size_bytes > self._size_bytes_max:
+            shelves = [each for each in self._shelves.values() if each.entries]
+            oldest = min(shelves, key=lambda each: each.entries[each.first].used)
+            if oldest.entries[oldest.first].kept is kept:
+                break
+            oldest.drop(oldest.first)
+        return kept
 
 
 SEGMENTS = SegmentCache()

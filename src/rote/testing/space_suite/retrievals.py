@@ -11,9 +11,8 @@ from rote.contract.commands import ListSides, PutSide
 from rote.errors import InvalidInput, NotFound
 from rote.records.memory import Memory
 from rote.retrieval import receipt, retrieve, retrieving
-from rote.retrieval.cache import CORPORA
+from rote.retrieval.cache import CORPORA, CorpusKey
 from rote.retrieval.corpus import Corpus
-from rote.retrieval.states import CorpusKey
 from rote.testing.naive_retrieval import naive_retrieve
 from rote.testing.ranking_histories import RankingHistory
 from rote.testing.retrieval_draws import Memories

@@ -1,0 +1,32 @@
+"""An open store in this process: one object for all ports to it, that tells when content must go."""
+
+from collections import Counter
+from collections.abc import Callable
+
+# Called with the store, and the did of a space or None for all of them.
+Forget = Callable[["OpenStore", str | None], None]
+
+
+class OpenStore:
+    """Stands for an open store. Layers that keep its content in memory register here.
+
+    Two stores are never the same, even if one is a copy of the other.
+    """
+
+    def __init__(self) -> None:
+        self._forgets: dict[Forget, None] = {}
+        self._counts: Counter[str | None] = Counter()
+
+    def register(self, forget: Forget) -> None:
+        """Have a function called whenever content must go. It must not ask the store."""
+        self._forgets[forget] = None
+
+    def count(self, space: str) -> int:
+        """Return a number that grows whenever content of a space must go, before it goes."""
+        return self._counts[space] + self._counts[None]
+
+    def forget(self, space: str | None) -> None:
+        """Have content of a space forgotten, because some was erased; None when the store closes."""
+        self._counts[space] += 1
+        for forget in tuple(self._forgets):
+            forget(self, space)
