@@ -204,7 +204,7 @@ class _Late(SegmentCache):
 
     def __init__(self, happen: Callable[[], object]) -> None:
         super().__init__()
-        self._happening = [happen, lambda: None]
+        self._happening: list[Callable[[], object]] = [happen, lambda: None]
 
     def get(self, store: OpenStore, place: tuple[str, str]) -> Kept:
         kept = super().get(store, place)
