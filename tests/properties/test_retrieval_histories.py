@@ -12,6 +12,7 @@ import pytest
 from rote.engines.sqlite import SqliteEngine
 from rote.opening.keys import MemoryKeys
 from rote.retrieval import states
+from rote.retrieval.cache import CorpusCache
 from rote.space import Space
 from rote.testing import StoreSettings, open_on
 from rote.testing.clocks import FixedClock
@@ -63,6 +64,7 @@ def keep_a_branch_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def follow_an_erasure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(states, "_has_erased_record", lambda commit: False)
+    monkeypatch.setattr(CorpusCache, "forget_space", lambda *_: None)
 
 
 def keep_every_version(monkeypatch: pytest.MonkeyPatch) -> None:
