@@ -3,6 +3,7 @@
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
 
 from msgspec import Struct
@@ -12,11 +13,14 @@ from rote.contract import Port, Tell
 from rote.contract.commands import GetHead
 from rote.contract.wire import decode_members, struct_of
 from rote.errors import InvalidInput, NotFound
+from rote.opening.sources import SystemClock
 from rote.server.admission import Admission
 from rote.server.messages import Pieces, Seen
+from rote.server.metrics import Metrics
 from rote.server.rows import Asked, ServerRow
 from rote.server.settings import Settings
 from rote.server.table import TABLE
+from rote.server.watching import Watches
 from rote.space import Store
 from rote.space.sources import port_of_store
 from rote.values.ranges import prefix_end
@@ -41,6 +45,18 @@ class Service:
         self.port: Port = port_of_store(store)
         self.admission = Admission(self.port)
         self.is_stopping = False
+        limits = settings.limits
+        self.metrics = Metrics(
+            list(TABLE),
+            version=version("rote"),
+            engine=store.url.partition(":")[0],
+            started=SystemClock().now().timestamp(),
+        )
+        self.watches = Watches(
+            self.port,
+            watches_max=limits.watches,
+            principal_watches_max=limits.principal_watches,
+        )
 
     def answer(
         self,
@@ -63,15 +79,18 @@ class Service:
         if row is None or row.way == "inside":
             raise NotFound(f"there is no command {name!r:.80}")
         members = _members(row, arguments)
-        port = self.enter(principal, row, space, seen)
+        port = self.enter(principal, name, space, seen)
         asked = Asked(
             principal, port, seen.space or "", _arguments(row, members, once), self, seen, tell
         )
         return row.answer(asked)
 
-    def enter(self, principal: Principal, row: ServerRow, space: str, seen: Seen) -> Port:
-        """Let a principal in, before any argument is looked at; return the port to ask."""
-        admitted = self.admission.admit(principal, row, space)
+    def enter(self, principal: Principal, name: str, space: str, seen: Seen) -> Port:
+        """Let a principal in by the row of a command, before any argument is looked at.
+
+        Return the port to ask; `seen` takes what is known of the space.
+        """
+        admitted = self.admission.admit(principal, TABLE[name], space)
         if admitted.space:
             seen.space = admitted.space
             seen.version = self.port.answer(admitted.space, GetHead()).version

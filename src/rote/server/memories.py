@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rote.contract import PathRule, Right
+from rote.contract.table import PathRule, Right
 from rote.errors import InvalidInput
 from rote.records.keys import entity_id, ids_under
 from rote.records.listing import find_namespaces

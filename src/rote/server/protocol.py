@@ -105,7 +105,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._refusal = error
         self.refused(error)
         cycle = self.cycle
-        if cycle is None or cycle.response_complete:
+        if self._is_answered:
             self._end(_bytes_of(error_response(error)))
         elif cycle.more_body and not cycle.response_started and not self.pipeline:
             cycle.disconnected = True
@@ -133,8 +133,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._is_stalled(now):
             self.transport.abort()
             return
-        is_answered = self.cycle is None or self.cycle.response_complete
-        if self._refusal is not None or not self._is_in_head or not is_answered:
+        if self._refusal is not None or not self._is_in_head or not self._is_answered:
             return
         seconds = now - self._head_since
         if self._head_bytes:
@@ -143,10 +142,13 @@ class GuardedProtocol(HttpToolsProtocol):
         elif self._stopping_since is not None:
             if now - self._stopping_since > SERVER_LAST_REQUEST_SECONDS:
                 self.transport.close()
-        elif seconds > (
-            self.limits.head_seconds if self.cycle is None else self.limits.idle_seconds
-        ):
+        elif seconds > (self.limits.idle_seconds if self.cycle else self.limits.head_seconds):
             self.transport.close()
+
+    @property
+    def _is_answered(self) -> bool:
+        """Whether every request that has come was answered."""
+        return not self.cycle or self.cycle.response_complete
 
     def _is_stalled(self, now: float) -> bool:
         """Whether the client has taken no byte of what waits for it for too long."""
@@ -160,7 +162,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def shutdown(self) -> None:
         """Let the request that has begun be answered, or one that is on its way; then close."""
         self._stopping_since = self.loop.time()
-        if self.cycle is not None:
+        if self.cycle:
             self.cycle.keep_alive = False
 
 

@@ -4,7 +4,7 @@ Kernel rows are made from the kernel's table; the server's own are listed by han
 """
 
 from binascii import b2a_base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -47,6 +47,10 @@ class ServerRow(Struct, frozen=True):
     way: Way = "command"
     is_long: bool = False  # whether it may take minutes: it has threads of its own
     kernel: Row | None = None  # where the kernel answers it
+    # Of the server's own rows: what their arguments name, for principals that are bound to a path.
+    ids: Callable[[Any], Iterable[str]] | None = None
+    range: Callable[[Any], tuple[str, str | None]] | None = None  # of ids, half open
+    answers: Any = None  # the type of the answer, for documents
 
     def takes(self, name: str) -> bool:
         """Whether it has an argument."""

@@ -9,20 +9,18 @@ import threading
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import version
 from types import FrameType
 
 import uvicorn
 
 from rote.contract.commands import FindSpace
 from rote.errors import InvalidInput, RoteError, Unavailable
-from rote.opening.sources import SystemClock, SystemIds
+from rote.opening.sources import SystemIds
 from rote.server.access_log import open_log
 from rote.server.answering import Service
 from rote.server.application import Application
 from rote.server.authentication import Authentication
 from rote.server.commands import command_routes
-from rote.server.metrics import Metrics
 from rote.server.origins import Origins, shown_host
 from rote.server.protocol import GuardedProtocol, guarded
 from rote.server.routes import Router
@@ -73,31 +71,24 @@ class Serving(uvicorn.Server):
         service = self.service = Service(store, settings)
         self.did = service.port.answer("", FindSpace(SERVER_SPACE, create=True)).did
         self.token = new_start_token() if settings.start_token else None
-        metrics = Metrics(
-            list(TABLE),
-            version=version("rote"),
-            engine=store.url.partition(":")[0],
-            started=SystemClock().now().timestamp(),
-        )
         self.app = Application(
             service,
             authentication=Authentication(settings, start_token=self.token),
             origins=Origins(settings, host=host, port=port, scheme=scheme),
             router=Router([*command_routes(ROWS), *ROUTES], TABLE),
-            metrics=metrics,
             log=open_log(
                 settings.access_log,
-                dropped=lambda count: metrics.count("rote_log_dropped_total", count),
+                dropped=lambda count: service.metrics.count("rote_log_dropped_total", count),
             ),
         )
-        super().__init__(self._config(metrics))
-        metrics.gauges["rote_connections"] = lambda: len(self.server_state.connections)
+        super().__init__(self._config())
+        service.metrics.gauges["rote_connections"] = lambda: len(self.server_state.connections)
         _load(self.config)
 
-    def _config(self, metrics: Metrics) -> uvicorn.Config:
-        settings = self.settings
+    def _config(self) -> uvicorn.Config:
+        settings, metrics = self.settings, self.service.metrics
         return uvicorn.Config(
-            self.app,  # type: ignore[arg-type]  # it sends plain dicts
+            self.app,
             http=guarded(
                 settings.limits, lambda error: metrics.answered("", 0, 0, code=error.code)
             ),
@@ -120,6 +111,7 @@ class Serving(uvicorn.Server):
             super().run([self._bound])
         finally:
             is_done = self.app.close()
+            self.service.watches.close()
             self._bound.close()
         return is_done
 
@@ -149,6 +141,7 @@ class Serving(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no new connections; let what has begun be answered, for a while."""
+        self.service.watches.stop()
         for server in self.servers:
             server.close()
         for connection in tuple(self.server_state.connections):

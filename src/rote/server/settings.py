@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -60,7 +61,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 def limits_of(given: Mapping[str, str]) -> Limits:
     """Return the limits with those that are given by name."""
     known = {field.name: field.type for field in structs.fields(Limits)}
-    made: dict[str, int | float] = {}
+    made: dict[str, Any] = {}
     for name, text in given.items():
         kind = known.get(name)
         if kind is None:
