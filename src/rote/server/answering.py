@@ -49,7 +49,7 @@ class Service:
         self.metrics = Metrics(
             list(TABLE),
             version=version("rote"),
-            engine=store.url.partition(":")[0],
+            engine="postgres" if store.url.startswith("postgresql:") else "sqlite",
             started=SystemClock().now().timestamp(),
         )
         self.watches = Watches(

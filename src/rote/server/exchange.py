@@ -259,10 +259,11 @@ class Exchange:
 
     async def _stream(self, pieces: Pieces) -> None:
         """Send pieces as they are made; an error before the last one cuts the answer short."""
-        if isinstance(pieces, AsyncIterator):
-            steps = self._async_pieces(pieces)
-        else:
-            steps = self._pool_pieces(pieces)
+        steps = (
+            self._async_pieces(pieces)
+            if isinstance(pieces, AsyncIterator)
+            else self._pool_pieces(pieces)
+        )
         try:
             async for piece in steps:
                 self._out_bytes += len(piece)

@@ -7,7 +7,11 @@ in plain text. The names of the methods are uvicorn's and the parser's.
 import asyncio
 from collections.abc import Callable
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.opening.sources import SystemIds
@@ -142,13 +146,20 @@ class GuardedProtocol(HttpToolsProtocol):
         elif self._stopping_since is not None:
             if now - self._stopping_since > SERVER_LAST_REQUEST_SECONDS:
                 self.transport.close()
-        elif seconds > (self.limits.idle_seconds if self.cycle else self.limits.head_seconds):
+        elif seconds > (
+            self.limits.head_seconds if self._last is None else self.limits.idle_seconds
+        ):
             self.transport.close()
 
     @property
     def _is_answered(self) -> bool:
         """Whether every request that has come was answered."""
-        return not self.cycle or self.cycle.response_complete
+        return self._last is None or self._last.response_complete
+
+    @property
+    def _last(self) -> RequestResponseCycle | None:
+        """The newest request; uvicorn declares that there always is one."""
+        return self.cycle
 
     def _is_stalled(self, now: float) -> bool:
         """Whether the client has taken no byte of what waits for it for too long."""
@@ -162,8 +173,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def shutdown(self) -> None:
         """Let the request that has begun be answered, or one that is on its way; then close."""
         self._stopping_since = self.loop.time()
-        if self.cycle:
-            self.cycle.keep_alive = False
+        if self._last is not None:
+            self._last.keep_alive = False
 
 
 def guarded(limits: Limits, refused: Callable[[RoteError], None]) -> type[GuardedProtocol]:

@@ -6,8 +6,7 @@ import signal
 import socket
 import ssl
 import threading
-from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -25,6 +24,7 @@ from rote.server.origins import Origins, shown_host
 from rote.server.protocol import GuardedProtocol, guarded
 from rote.server.routes import Router
 from rote.server.settings import Settings
+from rote.server.start_token import start_token
 from rote.server.table import ROUTES, ROWS, TABLE, check_table
 from rote.space import Store
 from rote.values.limits import RECOVERY_SECONDS, SERVER_CONNECTION_LOOK_SECONDS
@@ -67,10 +67,9 @@ class Serving(uvicorn.Server):
         scheme = "http" if settings.tls_cert is None else "https"
         host, port = bound.getsockname()[:2]
         self.url = f"{scheme}://{shown_host(host)}:{port}"
-        self.is_listening = threading.Event()
         service = self.service = Service(store, settings)
         self.did = service.port.answer("", FindSpace(SERVER_SPACE, create=True)).did
-        self.token = new_start_token() if settings.start_token else None
+        self.token = start_token(settings, SystemIds())
         self.app = Application(
             service,
             authentication=Authentication(settings, start_token=self.token),
@@ -105,8 +104,12 @@ class Serving(uvicorn.Server):
             ssl_keyfile=settings.tls_key,
         )
 
-    def serve_until_stopped(self) -> bool:
-        """Listen, and return when the server was stopped: whether all that had begun was answered."""
+    def serve_until_stopped(self, listening: Callable[[], None]) -> bool:
+        """Listen, and return when the server was stopped: whether no command runs any more.
+
+        listening  is called when requests are taken
+        """
+        self._listening = listening
         try:
             super().run([self._bound])
         finally:
@@ -137,7 +140,7 @@ class Serving(uvicorn.Server):
             asyncio.create_task(self._recover()),
         ]
         self.started = True
-        self.is_listening.set()
+        self._listening()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no new connections; let what has begun be answered, for a while."""
@@ -202,10 +205,3 @@ def _load(config: uvicorn.Config) -> None:
         raise InvalidInput(
             f"the files of --tls-cert and --tls-key cannot be used: {error.strerror or error}"
         ) from None
-
-
-def new_start_token() -> str:
-    """Return a new start token: its id is 12 digits, its secret 32 random bytes."""
-    ids = SystemIds()
-    secret = urlsafe_b64encode(ids.random_bytes(32)).rstrip(b"=").decode()
-    return f"rote_{ids.random_bytes(6).hex()}_{secret}"
