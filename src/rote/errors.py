@@ -359,6 +359,7 @@ FINER_CODES: dict[str, type[RoteError]] = {
     "record_is_newer": InvalidInput,
     "replay_differs": InvalidInput,
     "reserved_id": Denied,
+    "reserved_name": Denied,
     "returns_rows": InvalidInput,
     "settled": Denied,
     "sql_denied": Denied,

@@ -50,6 +50,7 @@ from rote.testing.space_suite.record_writes import RecordWriteTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
+from rote.testing.space_suite.reserved_names import ReservedNameTests
 from rote.testing.space_suite.retrievals import RetrievalTests, SharedRetrievalTests
 from rote.testing.space_suite.run_conflicts import RunConflictTests
 from rote.testing.space_suite.run_ends import RunEndTests
@@ -78,6 +79,7 @@ from rote.testing.space_suite.watches import SharedWatchTests, WatchTests
 
 class SpaceSuite(
     SpaceTests,
+    ReservedNameTests,
     ChainTests,
     DeterminismTests,
     OperationTests,
