@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from rote.access.principals import Principal
-from rote.contract import Port, Tell
+from rote.contract import Caller, Port, Tell
 from rote.contract.commands import GetHead
 from rote.contract.wire import decode_members, struct_of
 from rote.errors import InvalidInput, NotFound
@@ -43,6 +43,7 @@ class Service:
         self.store = store
         self.settings = settings
         self.port: Port = port_of_store(store)
+        self.library = self.port.for_caller(Caller(is_library=True))  # sees the server's own space
         self.admission = Admission(self.port)
         self.is_stopping = False
         limits = settings.limits
@@ -115,6 +116,8 @@ def _arguments(row: ServerRow, members: dict[str, Any], once: Once) -> Any:
             )
     if row.name == "scan":
         _spread_prefix(members)
+    if row.name == "space_create":
+        members.setdefault("create", True)
     if row.takes("data") and "data" in members:
         members["data"] = _decoded(members["data"])
     return struct_of(row.arguments, members)

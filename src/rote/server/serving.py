@@ -68,7 +68,7 @@ class Serving(uvicorn.Server):
         host, port = bound.getsockname()[:2]
         self.url = f"{scheme}://{shown_host(host)}:{port}"
         service = self.service = Service(store, settings)
-        self.did = service.port.answer("", FindSpace(SERVER_SPACE, create=True)).did
+        self.did = service.library.answer("", FindSpace(SERVER_SPACE, create=True)).did
         self.token = start_token(settings, SystemIds())
         self.app = Application(
             service,
