@@ -34,6 +34,8 @@ class Once(Struct, frozen=True):
 
 
 _NOTHING = Once()
+# The server's own space: its did is the server's, its entities and side rows are tokens and grants.
+SERVER_SPACE = "rote.server"
 
 
 class Service:
