@@ -82,6 +82,7 @@ TABLE = Table([
 
     Row(c.Describe, "space", f"{_READING}.history:describe", "read", "free", "always"),
     Row(c.GetHead, "head", f"{_READING}.history:head", "read", "free", "always"),
+    Row(c.GetVersions, "versions", f"{_READING}.versions:get_versions", "read", "free", "always"),
     Row(c.GetSnapshot, "snapshot", f"{_READING}.view_heads:snapshot", "read", "free", "always"),
     Row(c.Read, "read", f"{_READING}.entities:read", "read", "ids", "always", "states", _ids),
     Row(c.GlanceAt, "glance", f"{_READING}.entities:glance", "read", "ids", "always", None, _id),

@@ -73,6 +73,7 @@ from rote.testing.space_suite.spaces import SpaceTests
 from rote.testing.space_suite.transactions import TransactionTests
 from rote.testing.space_suite.trust import TrustTests
 from rote.testing.space_suite.vectors import SharedVectorTests, VectorTests
+from rote.testing.space_suite.versions import SharedVersionTests, VersionTests
 from rote.testing.space_suite.views import ViewTests
 from rote.testing.space_suite.watches import SharedWatchTests, WatchTests
 
@@ -91,6 +92,7 @@ class SpaceSuite(
     AttemptTests,
     ConditionTests,
     ViewTests,
+    VersionTests,
     ScanTests,
     HistoryTests,
     QueryTests,
@@ -152,6 +154,7 @@ class SharedSpaceSuite(
     SpaceSuite,
     SharingTests,
     SharedAttemptTests,
+    SharedVersionTests,
     SharedPackedIndexTests,
     SharedSpaceErasureTests,
     SharedConformanceTests,
