@@ -9,8 +9,9 @@ from rote.access.principals import Principal
 from rote.contract import Port, Tell
 from rote.contract.commands import GetHead
 from rote.contract.wire import Message, decode_command
-from rote.errors import InvalidInput, NotFound
-from rote.server.admission import Admission
+from rote.errors import NotFound
+from rote.server.admission import Admission, Admitted
+from rote.server.arguments import made_of
 from rote.server.messages import Pieces
 from rote.server.rows import Asked, ServerRow
 from rote.server.settings import Settings
@@ -36,6 +37,13 @@ class Service:
         self.settings = settings
         self.port: Port = port_of_store(store)
         self.admission = Admission(self.port)
+        limits = settings.limits
+        self.metrics = Metrics(list(TABLE), version=VERSION, engine=engine_of(store))
+        self.watches = Watches(
+            self.port,
+            watches_max=limits.watches,
+            principal_watches_max=limits.principal_watches,
+        )
 
     def answer(
         self,
@@ -55,10 +63,14 @@ class Service:
         if row is None:
             raise NotFound(f"there is no command {name!r:.80}")
         data = arguments if isinstance(arguments, bytes) else canonical(dict(arguments))
-        admitted = self.admission.admit(principal, row, space)
+        admitted = self.enter(principal, name, space)
         version, erased = self.seen(admitted.port, admitted.space)
         asked = Asked(principal, admitted.port, admitted.space, made(row, data), self, tell)
         return Answered(row.answer(asked), version, erased)
+
+    def enter(self, principal: Principal, name: str, space: str) -> Admitted:
+        """Let a principal in by the row of a command."""
+        return self.admission.admit(principal, TABLE[name], space)
 
     def seen(self, port: Port, space: str) -> tuple[int | None, int | None]:
         """Return the head and the newest erasure of a space."""
@@ -70,5 +82,5 @@ class Service:
 def made(row: ServerRow, data: bytes) -> Any:
     """Return the arguments of a command."""
     if row.kernel is None:
-        raise InvalidInput("no arguments")
+        return made_of(row.arguments, data)
     return decode_command(row.kernel.command, Message(data or b"{}"))

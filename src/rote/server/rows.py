@@ -3,7 +3,7 @@
 Kernel rows are made from the kernel's table; the server's own are listed by hand (server/table.py).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -44,6 +44,10 @@ class ServerRow(Struct, frozen=True):
     bound: Bound = "body_bytes"
     way: Way = "command"
     kernel: Row | None = None  # where the kernel answers it
+    # Of the server's own rows: what their arguments name, for principals that are bound to a path.
+    ids: Callable[[Any], Iterable[str]] | None = None
+    range: Callable[[Any], tuple[str, str | None]] | None = None  # of ids, half open
+    answers: Any = None  # the type of the answer, for documents
 
     @property
     def is_long(self) -> bool:

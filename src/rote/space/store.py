@@ -62,10 +62,10 @@ class Store:
         """Return all spaces, by name."""
         return [self._hold(info) for info in all_spaces(self._port)]
 
-    def _hold(self, info: SpaceInfo) -> Space:
+    def _hold(self, info: SpaceInfo, port: Port | None = None) -> Space:
         turns = self._turns.setdefault(info.did, threading.RLock())
         return Space(
-            self._port,
+            port or self._port,
             info,
             turns=turns,
             runs=self._runs,
