@@ -24,6 +24,3 @@ class Principal(Struct, frozen=True):
     is_operator: bool = False
     bound: TokenRight | None = None  # a named token's right
     proofs: tuple[Mapping[str, Any], ...] = ()  # a did's chain of delegations
-
-
-NOBODY = Principal("nobody", None)

@@ -13,7 +13,7 @@ from rote.server.messages import Headers, Http, Response
 from rote.server.parameters import BRANCH, parameters
 from rote.server.ranges import parse_range
 from rote.server.requests import once_in
-from rote.server.statuses import NOT_CACHED, error_response
+from rote.server.statuses import error_response
 from rote.server.visits import Visit, json, visit
 from rote.values import decode
 from rote.values.blobs import (
@@ -40,7 +40,6 @@ def get_blob(http: Http) -> Response:
     hash = http.names["hash"]
     info = visited.answer(GetBlobInfo(hash, View(given.get("branch", "main"))))
     headers: Headers = (
-        NOT_CACHED,
         (b"etag", f'"{hash}"'.encode()),
         (b"accept-ranges", b"bytes"),
         _ATTACHED,

@@ -14,7 +14,7 @@ from rote.server.messages import Head, Headers, Http, Response
 from rote.server.parameters import AT, BRANCH, Parameter, parameters, version_at
 from rote.server.requests import once_in
 from rote.server.rows import note_commit
-from rote.server.statuses import JSON, NOT_CACHED, error_response
+from rote.server.statuses import JSON, error_response
 from rote.server.visits import Visit, visit
 from rote.values import decode
 from rote.values.limits import VALUE_BYTES_MAX
@@ -34,7 +34,7 @@ def get_entity(http: Http) -> Response:
     (state,) = visited.answer(Read((given["id"],), View(given.get("branch", "main"), version)))
     if not state.exists:
         raise _absent(state)
-    headers = (NOT_CACHED, *_named(state.hash, state.version))
+    headers = _named(state.hash, state.version)
     known = _etags(http.head, b"if-none-match")
     if known is not None and (known == _ANY or state.hash in known):
         return Response(304, headers)
@@ -75,7 +75,7 @@ def _written(http: Http, row: str, operation: dict[str, Any]) -> Response:
     fact = commit.facts[-1] if commit.facts else None
     named = () if fact is None else _named(fact.hash, fact.version)
     body = encode_answer(KERNEL.row(MakeCommit), commit).head
-    return Response(200, (JSON, NOT_CACHED, *named), body)
+    return Response(200, (JSON, *named), body)
 
 
 def _committed(visited: Visit, wanted: MakeCommit, head: Head) -> Commit:
@@ -90,15 +90,15 @@ def _committed(visited: Visit, wanted: MakeCommit, head: Head) -> Commit:
         reads = [{"id": id, "version": state.version, "branch": wanted.branch}]
         made = visited.answer(_with(wanted, reads=reads))
         return made
-    if wanted.key is not None or wanted.attempt is not None:
+    is_repeatable = wanted.key is not None or wanted.attempt is not None
+    if is_repeatable and visited.answer(GetHead()).version > 0:
         # A repetition gets the first answer, though its own write has changed the entity. With this
         # condition nothing new is written: a key or an attempt that was used has made a version.
-        if visited.answer(GetHead()).version > 0:
-            try:
-                made = visited.answer(_with(wanted, unchanged_since=0))
-                return made
-            except Conflict:
-                pass
+        try:
+            made = visited.answer(_with(wanted, unchanged_since=0))
+            return made
+        except Conflict:
+            pass
     raise Conflict((_conflict(state, wanted.branch),))
 
 

@@ -64,7 +64,7 @@ def get_entities(http: Http) -> Response:
         return page.states, page.next
 
     states = paged(ask, command.after, limit=given.get("limit"))
-    return streamed((encode(state) for state in states))
+    return streamed(encode(state) for state in states)
 
 
 def get_history(http: Http) -> Response:
@@ -80,7 +80,7 @@ def get_history(http: Http) -> Response:
         return page.facts, page.next
 
     facts = paged(ask, given.get("before"), limit=given.get("limit"))
-    return streamed((encode_value(fact) for fact in facts))
+    return streamed(encode_value(fact) for fact in facts)
 
 
 def get_log(http: Http) -> Response:
@@ -99,7 +99,7 @@ def get_log(http: Http) -> Response:
         return commits, commits[-1].version if commits else None
 
     commits = paged(ask, before if newest else since, limit=given.get("limit"))
-    return streamed((encode_value(commit) for commit in commits))
+    return streamed(encode_value(commit) for commit in commits)
 
 
 def get_branches(http: Http) -> Response:
@@ -152,7 +152,7 @@ def export(http: Http) -> Response:
     if given.get("at") is not None:
         view = view.at(given["at"])
     memory = Memory(view, namespaces=find_namespaces(view))
-    return streamed((canonical(record) for record in export_records(memory)))
+    return streamed(canonical(record) for record in export_records(memory))
 
 
 def _answered(http: Http, space: str, command: str, arguments: dict[str, Any]) -> Response:
@@ -175,4 +175,3 @@ def _pinned(visited: Visit, view: View) -> View:
 def _page(given: dict[str, Any]) -> int:
     limit: int = given.get("limit", PAGE_MAX)
     return limit
-

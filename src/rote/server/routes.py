@@ -5,12 +5,14 @@ Nothing is normalised: a path that is not exactly a route's is not found.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
 
 from rote.errors import InvalidInput, NotFound
 from rote.server.messages import Http, Response, Upload
+from rote.server.parameters import Parameter
 from rote.server.rows import ServerRow
 
 _SPACE = "{space}"
@@ -28,6 +30,8 @@ class Route(Struct, frozen=True):
         None  # takes the body in pieces, instead of `function`
     )
     types: tuple[bytes, ...] = (b"application/json",)  # of a body; empty: any
+    query: tuple[Parameter, ...] = ()  # the parameters that it takes
+    answer: Any = None  # the type of the answer, for documents
 
 
 class Found(Struct, frozen=True):
@@ -48,7 +52,7 @@ class Router:
             shape = tuple(route.pattern.split("/")[1:])
             self._shapes.setdefault(shape, {})[route.method] = route
 
-    def methods(self, path: bytes) -> tuple[dict[str, Route], dict[str, str]]:
+    def at(self, path: bytes) -> tuple[dict[str, Route], dict[str, str]]:
         """Return the routes at a path by method, and the parts of the path; NotFound without any."""
         parts = [_decoded(part) for part in path.split(b"/")[1:]]
         shape, names = list(parts), {}
@@ -58,16 +62,15 @@ class Router:
                 names["hash"], shape[4] = parts[4], _HASH
         routes = self._shapes.get(tuple(shape))
         if routes is None or "" in parts:
-            raise NotFound("there is no such route; see /v1/openapi.json", code="not_found")
+            raise NotFound("there is no such route; see /v1/openapi.json")
         return routes, names
 
-    def find(self, method: str, path: bytes) -> Found:
-        routes, names = self.methods(path)
+    def choose(self, routes: dict[str, Route], names: dict[str, str], method: str) -> Found:
+        """Return the route of a method; InvalidInput with the code `method` without one."""
         route = routes.get("GET" if method == "HEAD" else method)
         if route is None:
-            raise InvalidInput(
-                f"the method is not one of {', '.join(allowed(routes))}", code="method"
-            )
+            allow = allowed(routes)
+            raise InvalidInput(f"use one of {', '.join(allow)}", code="method", allow=allow)
         return Found(route, self._table[route.row], names)
 
 

@@ -14,8 +14,7 @@ from rote.contract.wire import encode_error
 from rote.errors import InternalError, RoteError
 from rote.values.limits import STREAM_PIECE_BYTES
 
-NDJSON = "application/x-ndjson"
-EVENTS = "text/event-stream"
+EVENTS = b"text/event-stream"
 
 _encode = msgspec.json.Encoder().encode
 

@@ -12,8 +12,8 @@ from rote.contract.wire import encode_answer
 from rote.kernel.kernel import TABLE as KERNEL
 from rote.server.messages import Http, Response
 from rote.server.rows import Asked
-from rote.server.statuses import JSON, NOT_CACHED
-from rote.server.streams import NDJSON, lines
+from rote.server.statuses import JSON, NDJSON
+from rote.server.streams import lines
 from rote.space import Space, Store
 from rote.space.sources import space_through
 
@@ -51,7 +51,7 @@ def answer_json(visited: Visit, command: Command[Any]) -> Response:
 
 
 def json(body: bytes) -> Response:
-    return Response(200, (JSON, NOT_CACHED), body)
+    return Response(200, (JSON,), body)
 
 
 def streamed(items: Iterator[bytes]) -> Response:
@@ -62,9 +62,8 @@ def streamed(items: Iterator[bytes]) -> Response:
         yield from first
         yield from items
 
-    headers = ((b"content-type", NDJSON.encode()), NOT_CACHED)
-    return Response(200, headers, lines(all_items()))
+    return Response(200, ((b"content-type", NDJSON),), lines(all_items()))
 
 
 def takes_lines(http: Http) -> bool:
-    return http.accepts(NDJSON.encode())
+    return http.accepts(NDJSON)

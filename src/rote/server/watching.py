@@ -22,12 +22,12 @@ from msgspec import Struct
 
 from rote.contract import Port, View
 from rote.contract.commands import GetHead, Watch
+from rote.contract.wire import decode_members, struct_of
 from rote.errors import InvalidInput, RoteError, Unavailable
-from rote.server.arguments import made_of
 from rote.server.messages import Http, Response
 from rote.server.parameters import BRANCH, Parameter, parameters
-from rote.server.statuses import NOT_CACHED
-from rote.server.streams import EVENTS, NDJSON, WatchStream
+from rote.server.statuses import NDJSON
+from rote.server.streams import EVENTS, WatchStream
 from rote.server.visits import takes_lines, visit
 from rote.values.limits import (
     SERVER_LOOK_SECONDS,
@@ -35,7 +35,6 @@ from rote.values.limits import (
     WATCH_BEAT_SECONDS,
     WATCH_PAUSE_SECONDS,
 )
-
 
 QUERY = Parameter("query", "json", "A query, as JSON.", required=True)
 SINCE = Parameter("since", "integer", "The version that was seen; the first frame leads from it.")
@@ -57,9 +56,7 @@ class Watches:
         self._watches_max = watches_max
         self._principal_watches_max = principal_watches_max
         self._lookout = Lookout(port)
-        self._threads = ThreadPoolExecutor(
-            SERVER_WATCHES_AT_ONCE, thread_name_prefix="rote-watch"
-        )
+        self._threads = ThreadPoolExecutor(SERVER_WATCHES_AT_ONCE, thread_name_prefix="rote-watch")
         self._mutex = threading.Lock()
         self._counts: Counter[str] = Counter()  # by principal
         self.frames = 0  # that were sent
@@ -297,7 +294,7 @@ def watch_route(http: Http) -> Response:
     head = http.head
     if head.method == "POST":
         parameters(head)
-        asked = made_of(WatchAsked, http.body)
+        asked = struct_of(WatchAsked, decode_members(WatchAsked, http.body))
     else:
         asked = WatchAsked(**parameters(head, *WATCH))
     since, last = asked.since, head.one(b"last-event-id")
@@ -312,4 +309,4 @@ def watch_route(http: Http) -> Response:
     stream = WatchStream(watching, is_events=is_events, sent=service.watches.count_frame)
     body = service.watches.begin(http.principal.name, visited.space, stream)
     kind = EVENTS if is_events else NDJSON
-    return Response(200, ((b"content-type", kind.encode()), NOT_CACHED), body)
+    return Response(200, ((b"content-type", kind),), body)
