@@ -72,8 +72,10 @@ _FOUNDATIONS = "rote.kernel.copying.foundation_copies"
 # fmt: off
 TABLE = Table([
     Row(c.GetTimes, "now", f"{_SPACES}:get_times", "authenticated", "free", "always"),
-    Row(c.ListSpaces, "spaces", f"{_SPACES}:list_spaces", "authenticated", "free", "always"),
-    Row(c.FindSpace, "space_create", f"{_SPACES}:find_space", "operator", "none", "always"),
+    Row(c.ListSpaces, "spaces", f"{_SPACES}:list_spaces", "authenticated", "free", "always",
+        by_caller=True),
+    Row(c.FindSpace, "space_create", f"{_SPACES}:find_space", "operator", "none", "always",
+        by_caller=True),
     Row(c.EraseSpace, "space_erase", f"{_KEEPING}.space_erasures:erase_space", "operator", "none",
         "never", by_caller=True),
     Row(c.AdoptSpace, "adopt", f"{_SPACES}:adopt_space", "operator", "none", "always"),
@@ -98,6 +100,7 @@ TABLE = Table([
 
     Row(c.Rehearse, "rehearse", f"{_COMMITTING}.rehearsals:rehearse", "read", "ids", "always",
         "rehearsals", _written),
+    Row(c.Settle, "settle", f"{_COMMITTING}.keys:settle", "read", "free", "always", "commit"),
     Row(c.GetMade, "made", f"{_COMMITTING}.keys:get_made", "read", "ids", "always", "commit", _ids),
     Row(c.MakeCommit, "commit", f"{_COMMITTING}.commits:make_commit", "write", "ids", "key",
         None, _written, by_caller=True),
@@ -210,7 +213,8 @@ class Kernel:
         self._bind(caller)
 
     def _bind(self, caller: Caller) -> None:
-        self._opened = self.spaces.opened
+        self._is_library = caller.is_library
+        self._opened = self.spaces.reserved if caller.is_library else self.spaces.opened
         self._handlers = _Handlers(caller, are_workers=False)
         self._workers = _Handlers(caller, are_workers=True)
 
@@ -260,7 +264,7 @@ class Kernel:
             return self.spaces
         if type(space) is not str or not space:
             raise InvalidInput("say which space is asked, by its did")
-        return self.spaces.open(space)
+        return self.spaces.open(space, is_library=self._is_library)
 
     # -- calls for this machine alone (contract.Local) ---------------------------------------------
 

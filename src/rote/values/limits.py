@@ -20,10 +20,16 @@ VALUE_BYTES_MAX = 16 * MIB
 # Ids are index keys in every engine.
 ENTITY_ID_BYTES_MAX = 1024
 SPACE_NAME_CHARACTERS_MAX = 100
+# Spaces of the library itself, such as that of a server.
+SPACE_PREFIX_RESERVED = "rote."
 BRANCH_NAME_CHARACTERS_MAX = 200
 # Idempotency keys are index keys too.
 KEY_BYTES_MAX = 200
 KEY_PREFIX_RESERVED = "rote:"
+# The name of one try to write, which the caller draws.
+ATTEMPT_BYTES = 16
+# How long the store knows what an attempt did, at least.
+ATTEMPT_SECONDS = 7 * 86_400
 AUTHOR_BYTES_MAX = 1024
 # The reason of an erasure: a sentence, or the number of a case.
 REASON_BYTES_MAX = 1024

@@ -5,6 +5,7 @@ class TestMyStore(SharedSpaceSuite):
         return open_on(MyEngine(place / "store"), settings, keys=MyKeys(place))
 """
 
+from rote.testing.space_suite.attempts import AttemptTests, SharedAttemptTests
 from rote.testing.space_suite.backups import BackupTests
 from rote.testing.space_suite.blobs import BlobTests
 from rote.testing.space_suite.branch_copies import BranchCopyTests
@@ -13,6 +14,7 @@ from rote.testing.space_suite.chain import ChainTests
 from rote.testing.space_suite.collection import CollectionTests
 from rote.testing.space_suite.compacted_copies import CompactedCopyTests
 from rote.testing.space_suite.compactions import CompactionTests
+from rote.testing.space_suite.conditions import ConditionTests
 from rote.testing.space_suite.conformance import ConformanceTests, SharedConformanceTests
 from rote.testing.space_suite.copies import CopyTests
 from rote.testing.space_suite.determinism import DeterminismTests
@@ -48,6 +50,7 @@ from rote.testing.space_suite.record_writes import RecordWriteTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
+from rote.testing.space_suite.reserved_names import ReservedNameTests
 from rote.testing.space_suite.retrievals import RetrievalTests, SharedRetrievalTests
 from rote.testing.space_suite.run_conflicts import RunConflictTests
 from rote.testing.space_suite.run_ends import RunEndTests
@@ -76,6 +79,7 @@ from rote.testing.space_suite.watches import SharedWatchTests, WatchTests
 
 class SpaceSuite(
     SpaceTests,
+    ReservedNameTests,
     ChainTests,
     DeterminismTests,
     OperationTests,
@@ -84,6 +88,8 @@ class SpaceSuite(
     ReadTests,
     OverlapTests,
     KeyTests,
+    AttemptTests,
+    ConditionTests,
     ViewTests,
     ScanTests,
     HistoryTests,
@@ -145,6 +151,7 @@ class SpaceSuite(
 class SharedSpaceSuite(
     SpaceSuite,
     SharingTests,
+    SharedAttemptTests,
     SharedPackedIndexTests,
     SharedSpaceErasureTests,
     SharedConformanceTests,
