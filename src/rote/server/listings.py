@@ -21,9 +21,9 @@ from rote.contract.commands import (
 )
 from rote.contract.wire import encode_value
 from rote.errors import InvalidInput
-from rote.records.listing import find_namespaces
 from rote.records.memory import Memory
 from rote.server.entities import ID
+from rote.server.memories import known_namespaces
 from rote.server.messages import Http, Response
 from rote.server.parameters import AT, BRANCH, LIMIT, Parameter, parameters, version_at
 from rote.server.visits import Visit, answer_json, held, json, streamed, takes_lines, visit
@@ -151,7 +151,7 @@ def export(http: Http) -> Response:
     view = space.on(given.get("branch", "main"))
     if given.get("at") is not None:
         view = view.at(given["at"])
-    memory = Memory(view, namespaces=find_namespaces(view))
+    memory = Memory(view, namespaces=known_namespaces(view))
     return streamed(canonical(record) for record in export_records(memory))
 
 

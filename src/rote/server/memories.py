@@ -15,7 +15,7 @@ from rote.contract import Commit, Port, PortLayer
 from rote.contract.commands import Command, GetMade, MakeCommit, Settle
 from rote.contract.table import PathRule, Right
 from rote.errors import InvalidInput
-from rote.records.keys import entity_id, ids_under
+from rote.records.keys import NAMESPACES, entity_id, ids_under
 from rote.records.listing import find_namespaces
 from rote.records.memory import Memory
 from rote.records.profiles import V1_1
@@ -119,8 +119,13 @@ def memory_of(space: Space, call: MemoryCall) -> Memory:
     view = space.on(call.branch)
     if call.version is not None:
         view = view.at(call.version)
-    namespaces = find_namespaces(view) if call.namespaces is None else call.namespaces
+    namespaces = known_namespaces(view) if call.namespaces is None else call.namespaces
     return Memory(view, namespaces=namespaces, profile=call.profile)
+
+
+def known_namespaces(view: Space) -> list[str]:
+    """Return the namespaces of the contract, and those that hold records."""
+    return [*NAMESPACES, *find_namespaces(view)]
 
 
 # -- which entities a call names -------------------------------------------------------------------
