@@ -7,10 +7,11 @@ from importlib.metadata import version
 from typing import Any
 
 from rote.access.principals import Principal
-from rote.contract import Port, Tell
+from rote.contract import Caller, Port, Tell
 from rote.contract.commands import GetHead
 from rote.contract.wire import decode_members, struct_of
 from rote.errors import InvalidInput, NotFound
+from rote.opening.sources import SystemClock
 from rote.server.admission import Admission
 from rote.server.messages import Once, Pieces, Seen
 from rote.server.metrics import Metrics
@@ -33,11 +34,17 @@ class Service:
         self.store = store
         self.settings = settings
         self.port: Port = port_of_store(store)
+        self.library = self.port.for_caller(Caller(is_library=True))  # sees the server's own space
         self.admission = Admission(self.port)
         self.is_stopping = False
-        self.metrics: Metrics | None = None
         self._document: bytes | None = None
         limits = settings.limits
+        self.metrics = Metrics(
+            list(TABLE),
+            version=version("rote"),
+            engine="postgres" if store.url.startswith("postgresql:") else "sqlite",
+            started=SystemClock().now().timestamp(),
+        )
         self.watches = Watches(
             self.port,
             watches_max=limits.watches,
@@ -65,7 +72,7 @@ class Service:
         if row is None or row.way == "inside":
             raise NotFound(f"there is no command {name!r:.80}")
         members = _members(row, arguments)
-        port = self.enter(principal, row, space, seen)
+        port = self.enter(principal, name, space, seen)
         asked = Asked(
             principal, port, seen.space or "", _arguments(row, members, once), self, seen, tell
         )
@@ -78,12 +85,12 @@ class Service:
             self._document = document(ROWS, ROUTES, limits, version=version("rote"))
         return self._document
 
-    def row(self, name: str) -> ServerRow:
-        return TABLE[name]
+    def enter(self, principal: Principal, name: str, space: str, seen: Seen) -> Port:
+        """Let a principal in by the row of a command, before any argument is looked at.
 
-    def enter(self, principal: Principal, row: ServerRow, space: str, seen: Seen) -> Port:
-        """Let a principal in, before any argument is looked at; return the port to ask."""
-        admitted = self.admission.admit(principal, row, space)
+        Return the port to ask; `seen` takes what is known of the space.
+        """
+        admitted = self.admission.admit(principal, TABLE[name], space)
         if admitted.space:
             seen.space = admitted.space
             seen.version = self.port.answer(admitted.space, GetHead()).version
@@ -108,6 +115,8 @@ def _arguments(row: ServerRow, members: dict[str, Any], once: Once) -> Any:
             )
     if row.name == "scan":
         _spread_prefix(members)
+    if row.name == "space_create":
+        members.setdefault("create", True)
     if row.takes("data") and "data" in members:
         members["data"] = _decoded(members["data"])
     return struct_of(row.arguments, members)

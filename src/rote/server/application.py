@@ -9,7 +9,6 @@ from rote.server.accounts import Accounts, Buffered
 from rote.server.answering import Service
 from rote.server.authentication import Authentication
 from rote.server.exchange import Exchange, Receive, Scope, Send
-from rote.server.metrics import Metrics
 from rote.server.origins import Origins
 from rote.server.pool import Pool
 from rote.server.routes import Router
@@ -27,7 +26,6 @@ class Application:
         authentication: Authentication,
         origins: Origins,
         router: Router,
-        metrics: Metrics,
         log: AccessLog,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -36,7 +34,7 @@ class Application:
         self.authentication = authentication
         self.origins = origins
         self.router = router
-        self.metrics = metrics
+        self.metrics = service.metrics
         self.log = log
         self.limits = settings.limits
         self.behind_proxy = settings.behind_proxy
@@ -49,7 +47,7 @@ class Application:
         # Work that takes minutes must not keep all threads from those who ask for a value.
         long_threads = max(settings.threads // SERVER_LONG_THREADS_SHARE, 1)
         self.long_pool = Pool(long_threads, waiting_max=self.limits.queue)
-        metrics.gauges |= {
+        self.metrics.gauges |= {
             "rote_requests_in_flight": lambda: self._pool.running + self.long_pool.running,
             "rote_requests_waiting": lambda: self._pool.waiting + self.long_pool.waiting,
             "rote_buffered_bytes": lambda: self.buffered.size_bytes,

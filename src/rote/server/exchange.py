@@ -7,7 +7,7 @@ of checks is host, origin, route and method, length, who asks, and then what the
 import asyncio
 import sys
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -259,8 +259,11 @@ class Exchange:
 
     async def _stream(self, pieces: Pieces) -> None:
         """Send pieces as they are made; an error before the last one cuts the answer short."""
-        is_async = isinstance(pieces, AsyncIterator)
-        steps = self._async_pieces(pieces) if is_async else self._pool_pieces(pieces)  # type: ignore[arg-type]
+        steps = (
+            self._async_pieces(pieces)
+            if isinstance(pieces, AsyncIterator)
+            else self._pool_pieces(pieces)
+        )
         try:
             async for piece in steps:
                 self._out_bytes += len(piece)
@@ -273,7 +276,7 @@ class Exchange:
         finally:
             await steps.aclose()
 
-    async def _pool_pieces(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    async def _pool_pieces(self, pieces: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
         assert self._found is not None
         run = self._app.pool_of(self._found.row).run
         try:
@@ -282,7 +285,7 @@ class Exchange:
         finally:
             _close(pieces)
 
-    async def _async_pieces(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _async_pieces(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """Yield pieces until the client hangs up."""
         gone = asyncio.ensure_future(self._receive())
         try:

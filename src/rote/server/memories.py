@@ -140,7 +140,7 @@ def ids_of(command: str, call: MemoryCall) -> list[str]:
     if type(records) is not list or not all(type(each) is dict for each in records):
         raise InvalidInput("put_many takes a list of records", argument="records")
     names = ("namespace", "record_kind", "record_id")
-    return [entity_id(*(each.get(name) for name in names)) for each in records]  # type: ignore[arg-type]
+    return [entity_id(*(each.get(name) for name in names)) for each in records]
 
 
 def range_of(command: str, call: MemoryCall) -> tuple[str, str | None]:

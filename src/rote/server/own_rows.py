@@ -62,12 +62,11 @@ def memory_row(name: str) -> ServerRow:
 
 def _answer_retrieve(asked: Asked) -> bytes:
     service = asked.service
-    row: ServerRow = service.row("memory_search")
 
     def open_space(name: str) -> Space:
         """Open a source for one who may read all records in it."""
         seen = Seen()
-        port = service.enter(asked.principal, row, name, seen)
+        port = service.enter(asked.principal, "memory_search", name, seen)
         return held(service.store, port, seen.space or "")
 
     found = examine_for(

@@ -7,7 +7,11 @@ in plain text. The names of the methods are uvicorn's and the parser's.
 import asyncio
 from collections.abc import Callable
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.opening.sources import SystemIds
@@ -105,7 +109,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._refusal = error
         self.refused(error)
         cycle = self.cycle
-        if cycle is None or cycle.response_complete:
+        if self._is_answered:
             self._end(_bytes_of(error_response(error)))
         elif cycle.more_body and not cycle.response_started and not self.pipeline:
             cycle.disconnected = True
@@ -133,8 +137,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._is_stalled(now):
             self.transport.abort()
             return
-        is_answered = self.cycle is None or self.cycle.response_complete
-        if self._refusal is not None or not self._is_in_head or not is_answered:
+        if self._refusal is not None or not self._is_in_head or not self._is_answered:
             return
         seconds = now - self._head_since
         if self._head_bytes:
@@ -144,9 +147,19 @@ class GuardedProtocol(HttpToolsProtocol):
             if now - self._stopping_since > SERVER_LAST_REQUEST_SECONDS:
                 self.transport.close()
         elif seconds > (
-            self.limits.head_seconds if self.cycle is None else self.limits.idle_seconds
+            self.limits.head_seconds if self._last is None else self.limits.idle_seconds
         ):
             self.transport.close()
+
+    @property
+    def _is_answered(self) -> bool:
+        """Whether every request that has come was answered."""
+        return self._last is None or self._last.response_complete
+
+    @property
+    def _last(self) -> RequestResponseCycle | None:
+        """The newest request; uvicorn declares that there always is one."""
+        return self.cycle
 
     def _is_stalled(self, now: float) -> bool:
         """Whether the client has taken no byte of what waits for it for too long."""
@@ -160,8 +173,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def shutdown(self) -> None:
         """Let the request that has begun be answered, or one that is on its way; then close."""
         self._stopping_since = self.loop.time()
-        if self.cycle is not None:
-            self.cycle.keep_alive = False
+        if self._last is not None:
+            self._last.keep_alive = False
 
 
 def guarded(limits: Limits, refused: Callable[[RoteError], None]) -> type[GuardedProtocol]:

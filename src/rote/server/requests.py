@@ -1,10 +1,11 @@
 """Heads of requests: what is read of them, and what is refused by them alone."""
 
 import re
+from typing import Any
 
 from rote.contract import IdSource
 from rote.errors import InvalidInput, LimitExceeded
-from rote.server.messages import Head, Once
+from rote.server.messages import Head, Headers, Once
 from rote.server.origins import is_loopback
 from rote.server.routes import Found
 from rote.server.settings import Limits
@@ -13,19 +14,19 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _BODILESS = ("GET", "HEAD", "DELETE")
 
 
-def head_of(scope: dict[str, object], *, behind_proxy: bool) -> Head:
+def head_of(scope: dict[str, Any], *, behind_proxy: bool) -> Head:
     """Return the head of a request from what uvicorn says of it."""
-    headers = tuple(scope["headers"])  # type: ignore[arg-type]
+    headers: Headers = tuple(scope["headers"])
     client = scope["client"]
-    peer: str | None = client[0] if isinstance(client, tuple) else None
+    peer: str | None = None if client is None else client[0]
     if behind_proxy and peer is not None and is_loopback(peer):
         told = [value for name, value in headers if name == b"x-forwarded-for"]
         if told:
             peer = told[-1].rpartition(b",")[2].strip().decode("latin-1")[:64]
     return Head(
-        method=str(scope["method"]),
-        path=scope["raw_path"],  # type: ignore[arg-type]
-        query=scope["query_string"],  # type: ignore[arg-type]
+        method=scope["method"],
+        path=scope["raw_path"],
+        query=scope["query_string"],
         headers=headers,
         peer=peer,
     )

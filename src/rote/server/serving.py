@@ -6,27 +6,25 @@ import signal
 import socket
 import ssl
 import threading
-from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import version
 from types import FrameType
 
 import uvicorn
 
 from rote.contract.commands import FindSpace
 from rote.errors import InvalidInput, RoteError, Unavailable
-from rote.opening.sources import SystemClock, SystemIds
+from rote.opening.sources import SystemIds
 from rote.server.access_log import open_log
 from rote.server.answering import Service
 from rote.server.application import Application
 from rote.server.authentication import Authentication
 from rote.server.commands import command_routes
-from rote.server.metrics import Metrics
 from rote.server.origins import Origins, shown_host
 from rote.server.protocol import GuardedProtocol, guarded
 from rote.server.routes import Router
 from rote.server.settings import Settings
+from rote.server.start_token import start_token
 from rote.server.table import ROUTES, ROWS, TABLE, check_table
 from rote.space import Store
 from rote.values.limits import RECOVERY_SECONDS, SERVER_CONNECTION_LOOK_SECONDS
@@ -69,40 +67,31 @@ class Serving(uvicorn.Server):
         scheme = "http" if settings.tls_cert is None else "https"
         host, port = bound.getsockname()[:2]
         self.url = f"{scheme}://{shown_host(host)}:{port}"
-        self.is_listening = threading.Event()
         service = self.service = Service(store, settings)
-        self.did = service.port.answer("", FindSpace(SERVER_SPACE, create=True)).did
-        self.token = new_start_token() if settings.start_token else None
-        metrics = Metrics(
-            list(TABLE),
-            version=version("rote"),
-            engine=store.url.partition(":")[0],
-            started=SystemClock().now().timestamp(),
-        )
-        service.metrics = metrics
+        self.did = service.library.answer("", FindSpace(SERVER_SPACE, create=True)).did
+        self.token = start_token(settings, SystemIds())
         self.app = Application(
             service,
             authentication=Authentication(settings, start_token=self.token),
             origins=Origins(settings, host=host, port=port, scheme=scheme),
             router=Router([*command_routes(ROWS), *ROUTES], TABLE),
-            metrics=metrics,
             log=open_log(
                 settings.access_log,
-                dropped=lambda count: metrics.count("rote_log_dropped_total", count),
+                dropped=lambda count: service.metrics.count("rote_log_dropped_total", count),
             ),
         )
-        super().__init__(self._config(metrics))
-        metrics.gauges |= {
+        super().__init__(self._config())
+        service.metrics.gauges |= {
             "rote_connections": lambda: len(self.server_state.connections),
             "rote_watches": lambda: service.watches.count,
             "rote_watch_frames_total": lambda: service.watches.frames,
         }
         _load(self.config)
 
-    def _config(self, metrics: Metrics) -> uvicorn.Config:
-        settings = self.settings
+    def _config(self) -> uvicorn.Config:
+        settings, metrics = self.settings, self.service.metrics
         return uvicorn.Config(
-            self.app,  # type: ignore[arg-type]  # it sends plain dicts
+            self.app,
             http=guarded(
                 settings.limits, lambda error: metrics.answered("", 0, 0, code=error.code)
             ),
@@ -119,13 +108,17 @@ class Serving(uvicorn.Server):
             ssl_keyfile=settings.tls_key,
         )
 
-    def serve_until_stopped(self) -> bool:
-        """Listen, and return when the server was stopped: whether all that had begun was answered."""
+    def serve_until_stopped(self, listening: Callable[[], None]) -> bool:
+        """Listen, and return when the server was stopped: whether no command runs any more.
+
+        listening  is called when requests are taken
+        """
+        self._listening = listening
         try:
             super().run([self._bound])
         finally:
-            self.service.watches.close()
             is_done = self.app.close()
+            self.service.watches.close()
             self._bound.close()
         return is_done
 
@@ -151,10 +144,11 @@ class Serving(uvicorn.Server):
             asyncio.create_task(self._recover()),
         ]
         self.started = True
-        self.is_listening.set()
+        self._listening()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no new connections; let what has begun be answered, for a while."""
+        self.service.watches.stop()
         for server in self.servers:
             server.close()
         for connection in tuple(self.server_state.connections):
@@ -216,10 +210,3 @@ def _load(config: uvicorn.Config) -> None:
         raise InvalidInput(
             f"the files of --tls-cert and --tls-key cannot be used: {error.strerror or error}"
         ) from None
-
-
-def new_start_token() -> str:
-    """Return a new start token: its id is 12 digits, its secret 32 random bytes."""
-    ids = SystemIds()
-    secret = urlsafe_b64encode(ids.random_bytes(32)).rstrip(b"=").decode()
-    return f"rote_{ids.random_bytes(6).hex()}_{secret}"

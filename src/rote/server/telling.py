@@ -11,7 +11,7 @@ _KEPT = (b"cache-control", b"public, max-age=300")
 
 def get_metrics(http: Http) -> Response:
     parameters(http.head)
-    http.service.enter(http.principal, http.service.row("metrics"), "", http.seen)
+    http.service.enter(http.principal, "metrics", "", http.seen)
     return Response(200, ((b"content-type", CONTENT_TYPE.encode()),), http.service.metrics.text())
 
 

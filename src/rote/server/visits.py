@@ -31,7 +31,7 @@ class Visit(Struct, frozen=True):
 def visit(http: Http, row: str) -> Visit:
     """Let a request in by the row of a command."""
     service = http.service
-    port = service.enter(http.principal, service.row(row), http.space, http.seen)
+    port = service.enter(http.principal, row, http.space, http.seen)
     return Visit(port, http.seen.space or "")
 
 
