@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from msgspec import Struct
-
 from rote.access.principals import Principal
 from rote.contract import Caller, Port, Tell
 from rote.contract.commands import GetHead
@@ -15,23 +13,16 @@ from rote.contract.wire import decode_members, struct_of
 from rote.errors import InvalidInput, NotFound
 from rote.opening.sources import SystemClock
 from rote.server.admission import Admission
-from rote.server.messages import Pieces, Seen
+from rote.server.messages import Once, Pieces, Seen
 from rote.server.metrics import Metrics
+from rote.server.openapi import document
 from rote.server.rows import Asked, ServerRow
 from rote.server.settings import Settings
-from rote.server.table import TABLE
+from rote.server.table import ROUTES, ROWS, TABLE
 from rote.server.watching import Watches
 from rote.space import Store
 from rote.space.sources import port_of_store
 from rote.values.ranges import prefix_end
-
-
-class Once(Struct, frozen=True):
-    """What makes a write happen once, where it is not said among the arguments."""
-
-    key: str | None = None
-    attempt: str | None = None
-
 
 _NOTHING = Once()
 # The server's own space: its did is the server's, its entities and side rows are tokens and grants.
@@ -48,6 +39,7 @@ class Service:
         self.library = self.port.for_caller(Caller(is_library=True))  # sees the server's own space
         self.admission = Admission(self.port)
         self.is_stopping = False
+        self._document: bytes | None = None
         limits = settings.limits
         self.metrics = Metrics(
             list(TABLE),
@@ -87,6 +79,13 @@ class Service:
             principal, port, seen.space or "", _arguments(row, members, once), self, seen, tell
         )
         return row.answer(asked)
+
+    def document(self) -> bytes:
+        """Return the document of this server, OpenAPI."""
+        if self._document is None:
+            limits = self.settings.limits
+            self._document = document(ROWS, ROUTES, limits, version=version("rote"))
+        return self._document
 
     def enter(self, principal: Principal, name: str, space: str, seen: Seen) -> Port:
         """Let a principal in by the row of a command, before any argument is looked at.

@@ -80,7 +80,11 @@ class Serving(uvicorn.Server):
             ),
         )
         super().__init__(self._config())
-        service.metrics.gauges["rote_connections"] = lambda: len(self.server_state.connections)
+        service.metrics.gauges |= {
+            "rote_connections": lambda: len(self.server_state.connections),
+            "rote_watches": lambda: service.watches.count,
+            "rote_watch_frames_total": lambda: service.watches.frames,
+        }
         _load(self.config)
 
     def _config(self) -> uvicorn.Config:
@@ -193,6 +197,7 @@ class Serving(uvicorn.Server):
     def stop(self) -> None:
         """Begin to stop; may be called from any thread."""
         self.service.is_stopping = True
+        self.service.watches.stop()
         self.should_exit = True
 
 
