@@ -11,7 +11,7 @@ SpaceRight = Literal[
     "read", "write", "owner"
 ]  # the rights that an ACL, a token or a delegation gives
 
-SPACE_RIGHTS: tuple[str, ...] = get_args(SpaceRight)
+SPACE_RIGHTS: tuple[SpaceRight, ...] = get_args(SpaceRight)
 _RANKS: dict[str, int] = {right: rank for rank, right in enumerate(get_args(Right))}
 
 

@@ -55,6 +55,8 @@ def test_what_cannot_be_read_has_the_fault_shape(proofs: Any) -> None:
 def test_a_signature_of_another_key_voids_the_chain() -> None:
     assert judge([{**link("ada", "ben"), "right": "owner"}], "ben") == "signature"
     assert judge([link("eve", "ben") | {"iss": ADA}], "ben") == "signature"
+    forged = link("eve", "cyd") | {"iss": did_of("ben")}
+    assert judge([link("ada", "ben"), forged], "cyd") == "signature"
 
 
 @pytest.mark.parametrize(
