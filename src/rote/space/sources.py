@@ -4,6 +4,7 @@ from rote.contract import Port
 from rote.contract.commands import GetTimes
 from rote.space.home import Home
 from rote.space.space import Space
+from rote.space.store import Store
 
 
 def now_of(space: Space) -> int:
@@ -24,3 +25,7 @@ def port_of(space: Space) -> Port:
 
 def home_of(space: Space) -> Home:
     return space._home
+
+
+def port_of_store(store: Store) -> Port:
+    return store._port

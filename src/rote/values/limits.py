@@ -593,3 +593,15 @@ MARKING_STEPS_MAX = 400_000
 PAGE_MARKING_STEPS_MAX = 10_000_000
 # Of two words that differ and are so long, only what is between their common beginning and end is marked.
 MARKED_WORD_CHARACTERS = 20
+
+# -- the server: what it tells ---------------------------------------------------------------------
+# Lines of the access log that wait for a slow disk; the next ones are counted and dropped.
+LOG_LINES_MAX = 10_000
+# Bytes of a streamed answer that are made at once.
+STREAM_PIECE_BYTES = 64 * KIB
+# Seconds after which a watch without a frame says that it lives, and between two looks at the heads
+# of watched spaces.
+WATCH_BEAT_SECONDS = 15
+SERVER_LOOK_SECONDS = 0.02
+# Threads that compute frames; requests have their own.
+SERVER_WATCH_THREADS = 2

@@ -1,0 +1,88 @@
+"""Routes: which function answers a method and a path.
+
+A path is split at its slashes before its parts are decoded, so that an encoded slash is no slash.
+Nothing is normalised: a path that is not exactly a route's is not found.
+"""
+
+from collections.abc import Callable, Sequence
+from urllib.parse import unquote_to_bytes
+
+from msgspec import Struct
+
+from rote.errors import InvalidInput, NotFound
+from rote.server.messages import Http, Response, Upload
+from rote.server.rows import ServerRow
+
+_SPACE = "{space}"
+_HASH = "{hash}"
+
+
+class Route(Struct, frozen=True):
+    """A method and a path, and the function that answers them."""
+
+    method: str
+    pattern: str  # "/v1/spaces/{space}/entity"
+    row: str  # the command whose right it needs, and under whose name it is counted
+    function: Callable[[Http], Response]
+    upload: Callable[[Http], Upload] | None = (
+        None  # takes the body in pieces, instead of `function`
+    )
+    types: tuple[bytes, ...] = (b"application/json",)  # of a body; empty: any
+
+
+class Found(Struct, frozen=True):
+    """The route of a request, and the parts of its path."""
+
+    route: Route
+    row: ServerRow
+    names: dict[str, str]
+
+
+class Router:
+    """Finds the route of a request."""
+
+    def __init__(self, routes: Sequence[Route], table: dict[str, ServerRow]) -> None:
+        self._table = table
+        self._shapes: dict[tuple[str, ...], dict[str, Route]] = {}
+        for route in routes:
+            shape = tuple(route.pattern.split("/")[1:])
+            self._shapes.setdefault(shape, {})[route.method] = route
+
+    def methods(self, path: bytes) -> tuple[dict[str, Route], dict[str, str]]:
+        """Return the routes at a path by method, and the parts of the path; NotFound without any."""
+        parts = [_decoded(part) for part in path.split(b"/")[1:]]
+        shape, names = list(parts), {}
+        if parts[:2] == ["v1", "spaces"] and len(parts) > 2:
+            names["space"], shape[2] = parts[2], _SPACE
+            if len(parts) == 5:
+                names["hash"], shape[4] = parts[4], _HASH
+        routes = self._shapes.get(tuple(shape))
+        if routes is None or "" in parts:
+            raise NotFound("there is no such route; see /v1/openapi.json", code="not_found")
+        return routes, names
+
+    def find(self, method: str, path: bytes) -> Found:
+        routes, names = self.methods(path)
+        route = routes.get("GET" if method == "HEAD" else method)
+        if route is None:
+            raise InvalidInput(
+                f"the method is not one of {', '.join(allowed(routes))}", code="method"
+            )
+        return Found(route, self._table[route.row], names)
+
+
+def allowed(routes: dict[str, Route]) -> list[str]:
+    """Return the methods that a path takes."""
+    more = ["HEAD"] if "GET" in routes else []
+    return sorted([*routes, *more, "OPTIONS"])
+
+
+def _decoded(part: bytes) -> str:
+    """Return a part of a path; the empty text, which no route has, for one that is none."""
+    if b"%" not in part:
+        return part.decode("ascii", "replace")
+    data = unquote_to_bytes(part)
+    try:
+        return "" if b"/" in data or b"%" in data else data.decode()
+    except UnicodeDecodeError:
+        return ""
