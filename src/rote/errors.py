@@ -210,14 +210,14 @@ class Conflict(RoteError):
 
 
 class PayloadMismatch(RoteError):
-    """A key that was used before, for something else."""
+    """A key, or an attempt, that was used before, for something else."""
 
-    def __init__(self, key: str, *, version: int) -> None:
+    def __init__(self, key: str, *, version: int, kind: str = "key") -> None:
         super().__init__(
-            f"key {key!r} already stands for other operations (version {version});"
-            " repeat exactly those, or take a new key for a new write",
-            key=key,
+            f"{kind} {key!r} already stands for other operations (version {version});"
+            f" repeat exactly those, or take a new {kind} for a new write",
             version=version,
+            **{kind: key},
         )
 
 
@@ -360,6 +360,7 @@ FINER_CODES: dict[str, type[RoteError]] = {
     "replay_differs": InvalidInput,
     "reserved_id": Denied,
     "returns_rows": InvalidInput,
+    "settled": Denied,
     "sql_denied": Denied,
     "sql_failed": InvalidInput,
     "store_not_a_file": InvalidInput,

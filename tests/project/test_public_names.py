@@ -101,6 +101,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "scan_range": "(self, start, end, *, after, limit, descending)",
         "skip": "(self, prefix, count)",
         "set": "(self, id, value, *, key)",
+        "settle": "(self, attempt)",
         "transact": "(self, operations, *, reads, key, meta, call)",
         "transaction": "(self, *, key, meta)",
         "update": "(self, id, function, *, attempts)",

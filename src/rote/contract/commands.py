@@ -23,6 +23,7 @@ from rote.contract.requests import (
     FactPage,
     Guard,
     Head,
+    OnlyIf,
     Rehearsal,
     ScanPage,
     SideRow,
@@ -252,6 +253,10 @@ class AwaitCommit(Command[int], frozen=True, gc=False):
 
 
 # -- writing ---------------------------------------------------------------------------------------
+# Commands that make a commit are made once: by their `key`, which is part of the commit, or by their
+# `attempt`, which is not. It is the name of one try, 16 random bytes in hex that the caller draws: a
+# repetition answers the same commit, and Settle tells what became of it. Those that have no reads may
+# have a condition, `only_if`, whose failure is a Conflict.
 
 
 class Rehearse(Command[tuple[Rehearsal, ...]], frozen=True, gc=False):
@@ -294,6 +299,17 @@ class MakeCommit(Command[Commit], frozen=True, gc=False):
     )
     # What the key stands for, where the operations depend on the state; None: the operations.
     call: Mapping[str, Any] | None = None
+    attempt: str | None = None
+    unchanged_since: int | None = None  # raise Conflict when the space has a newer version
+
+
+class Settle(Command[Commit | None], frozen=True, gc=False):
+    """Ask for the commit that an attempt has made; None when it has made none, and never will.
+
+    Compacted when it has made one that was compacted away.
+    """
+
+    attempt: str
 
 
 class CreateBranch(Command[Commit], frozen=True, gc=False):
@@ -303,6 +319,8 @@ class CreateBranch(Command[Commit], frozen=True, gc=False):
     parent: str = "main"
     fork_version: int | None = None  # None: the space's version when it is made
     key: str | None = None
+    attempt: str | None = None
+    only_if: OnlyIf | None = None
 
 
 class DeleteBranch(Command[Commit], frozen=True, gc=False):
@@ -310,6 +328,8 @@ class DeleteBranch(Command[Commit], frozen=True, gc=False):
 
     name: str
     key: str | None = None
+    attempt: str | None = None
+    only_if: OnlyIf | None = None
 
 
 class Merge(Command[MergeResult], frozen=True, gc=False):
@@ -324,6 +344,8 @@ class Merge(Command[MergeResult], frozen=True, gc=False):
     resolutions: Mapping[str, Json | Resolution] = {}
     dry_run: bool = False
     key: str | None = None
+    attempt: str | None = None
+    only_if: OnlyIf | None = None
 
 
 class ListBranches(Command[tuple[Branch, ...]], frozen=True, gc=False):
@@ -367,6 +389,7 @@ class PutSide(Command[SideRow], frozen=True, gc=False):
     # Raise Conflict, and write nothing, when the row holds an entity that was erased after this
     # version; the rule of its kind tells (contract.SideRule).
     unerased_since: int | None = None
+    only_if: OnlyIf | None = None
 
 
 class DropSide(Command[None], frozen=True, gc=False):
@@ -375,6 +398,7 @@ class DropSide(Command[None], frozen=True, gc=False):
     kind: str
     key: str
     fence: int
+    only_if: OnlyIf | None = None
 
 
 # -- blobs -----------------------------------------------------------------------------------------
@@ -410,6 +434,8 @@ class PutBlob(Command[str | None], frozen=True, gc=False):
     expect: str | None = None  # the hash that the data must have
     key: str | None = None
     branch: str = "main"
+    attempt: str | None = None
+    only_if: OnlyIf | None = None
 
 
 class GetBlobInfo(Command[BlobInfo], frozen=True, gc=False):
@@ -514,6 +540,8 @@ class Erase(Command[Erasure], frozen=True, gc=False):
     prefix: str | None = None  # instead of both: all ids that start with it
     where: Mapping[str, Any] | None = None  # with a prefix: of these, as FindWritten finds them
     key: str | None = None
+    attempt: str | None = None
+    only_if: OnlyIf | None = None
 
 
 class Compact(Work[Compaction], frozen=True, gc=False):
@@ -526,6 +554,8 @@ class Compact(Work[Compaction], frozen=True, gc=False):
     keep: int | None = None
     dry_run: bool = False
     key: str | None = None
+    attempt: str | None = None
+    only_if: OnlyIf | None = None
 
 
 class CollectGarbage(Work[GcReport], frozen=True, gc=False):

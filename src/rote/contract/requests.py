@@ -20,6 +20,14 @@ class Guard(Struct, frozen=True, gc=False):
     drop: bool = False  # whether there is no such row after the commit; then it has no body
 
 
+class OnlyIf(Struct, frozen=True, gc=False):
+    """A condition of a write: this fact of an entity is still the newest on the branch's line."""
+
+    id: str
+    version: int  # 0: it was never written
+    branch: str = "main"
+
+
 class AnswerRead(Struct, frozen=True, gc=False):
     """A question about many entities that a commit relies on, and the answer it got."""
 

@@ -98,6 +98,7 @@ TABLE = Table([
 
     Row(c.Rehearse, "rehearse", f"{_COMMITTING}.rehearsals:rehearse", "read", "ids", "always",
         "rehearsals", _written),
+    Row(c.Settle, "settle", f"{_COMMITTING}.keys:settle", "read", "free", "always", "commit"),
     Row(c.GetMade, "made", f"{_COMMITTING}.keys:get_made", "read", "ids", "always", "commit", _ids),
     Row(c.MakeCommit, "commit", f"{_COMMITTING}.commits:make_commit", "write", "ids", "key",
         None, _written, by_caller=True),

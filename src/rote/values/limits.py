@@ -24,6 +24,10 @@ BRANCH_NAME_CHARACTERS_MAX = 200
 # Idempotency keys are index keys too.
 KEY_BYTES_MAX = 200
 KEY_PREFIX_RESERVED = "rote:"
+# The name of one try to write, which the caller draws.
+ATTEMPT_BYTES = 16
+# How long the store knows what an attempt did, at least.
+ATTEMPT_SECONDS = 7 * 86_400
 AUTHOR_BYTES_MAX = 1024
 # The reason of an erasure: a sentence, or the number of a case.
 REASON_BYTES_MAX = 1024

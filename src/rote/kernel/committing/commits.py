@@ -3,7 +3,7 @@
 from rote.contract import Caller, Commit
 from rote.contract.commands import MakeCommit
 from rote.kernel.committing.committer import Committer
-from rote.kernel.committing.jobs import Task, job_of, task_job
+from rote.kernel.committing.jobs import Task, TaskCommand, job_of, task_job
 from rote.kernel.committing.rechecks import commit_with_answers
 from rote.kernel.state.open_space import OpenSpace
 from rote.values import Json
@@ -20,12 +20,12 @@ def commit_task(
     space: OpenSpace,
     task: Task,
     branch: str,
+    command: TaskCommand,
     *,
-    key: str | None,
     call: dict[str, Json],
     caller: Caller,
 ) -> Commit | None:
-    """Make the commit of a task, unless it finds nothing to commit. The key, if any, stands for `call`."""
-    attempt = space.wiring.tokens.token()
-    job = task_job(branch, task, key=key, call=call, caller=caller, attempt=attempt)
+    """Make the commit of a task, unless it finds nothing to commit. Key and attempt stand for `call`."""
+    token = space.wiring.tokens.token()
+    job = task_job(branch, task, command, call=call, caller=caller, token=token)
     return space.part(Committer).run(job)

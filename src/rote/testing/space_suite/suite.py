@@ -5,6 +5,7 @@ class TestMyStore(SharedSpaceSuite):
         return open_on(MyEngine(place / "store"), settings, keys=MyKeys(place))
 """
 
+from rote.testing.space_suite.attempts import AttemptTests, SharedAttemptTests
 from rote.testing.space_suite.backups import BackupTests
 from rote.testing.space_suite.blobs import BlobTests
 from rote.testing.space_suite.branch_copies import BranchCopyTests
@@ -13,6 +14,7 @@ from rote.testing.space_suite.chain import ChainTests
 from rote.testing.space_suite.collection import CollectionTests
 from rote.testing.space_suite.compacted_copies import CompactedCopyTests
 from rote.testing.space_suite.compactions import CompactionTests
+from rote.testing.space_suite.conditions import ConditionTests
 from rote.testing.space_suite.conformance import ConformanceTests, SharedConformanceTests
 from rote.testing.space_suite.copies import CopyTests
 from rote.testing.space_suite.determinism import DeterminismTests
@@ -84,6 +86,8 @@ class SpaceSuite(
     ReadTests,
     OverlapTests,
     KeyTests,
+    AttemptTests,
+    ConditionTests,
     ViewTests,
     ScanTests,
     HistoryTests,
@@ -145,6 +149,7 @@ class SpaceSuite(
 class SharedSpaceSuite(
     SpaceSuite,
     SharingTests,
+    SharedAttemptTests,
     SharedPackedIndexTests,
     SharedSpaceErasureTests,
     SharedConformanceTests,
