@@ -560,7 +560,7 @@ SQL_REPLY_BYTES_MORE = 64 * KIB
 # Grants of an ACL, and revocations in it; delegations of a chain.
 ACL_GRANTS_MAX = ACL_REVOKED_MAX = 10_000
 DELEGATIONS_MAX = 8
-DELEGATION_SECONDS_MAX = 366 * 86_400
+DELEGATION_SECONDS_DEFAULT, DELEGATION_SECONDS_MAX = 86_400, 366 * 86_400
 GRANT_SECONDS_DEFAULT, GRANT_SECONDS_MAX = 900, 3_600
 # A signed request: from when to when it holds, and how far a client's clock may be ahead.
 SIGNED_SECONDS_MAX, SIGNED_AHEAD_SECONDS = 300, 60
