@@ -31,6 +31,7 @@ from rote.contract.requests import (
     SpacePage,
     SpaceSummary,
     Times,
+    Versions,
     View,
 )
 from rote.values import Json
@@ -108,6 +109,15 @@ class GetHead(Command[Head], frozen=True, gc=False):
 
     version: int | None = None
     at: int | None = None  # microseconds since the epoch
+
+
+class GetVersions(Command[Versions], frozen=True, gc=False):
+    """Ask for the newest version, and for that of the newest erasure: caches from before hold what is gone.
+
+    With `may_be_old` the answer may be as this process has last seen it, where a look is a round trip.
+    """
+
+    may_be_old: bool = False
 
 
 class GetSnapshot(Command[Head], frozen=True, gc=False):

@@ -72,14 +72,17 @@ _FOUNDATIONS = "rote.kernel.copying.foundation_copies"
 # fmt: off
 TABLE = Table([
     Row(c.GetTimes, "now", f"{_SPACES}:get_times", "authenticated", "free", "always"),
-    Row(c.ListSpaces, "spaces", f"{_SPACES}:list_spaces", "authenticated", "free", "always"),
-    Row(c.FindSpace, "space_create", f"{_SPACES}:find_space", "operator", "none", "always"),
+    Row(c.ListSpaces, "spaces", f"{_SPACES}:list_spaces", "authenticated", "free", "always",
+        by_caller=True),
+    Row(c.FindSpace, "space_create", f"{_SPACES}:find_space", "operator", "none", "always",
+        by_caller=True),
     Row(c.EraseSpace, "space_erase", f"{_KEEPING}.space_erasures:erase_space", "operator", "none",
         "never", by_caller=True),
     Row(c.AdoptSpace, "adopt", f"{_SPACES}:adopt_space", "operator", "none", "always"),
 
     Row(c.Describe, "space", f"{_READING}.history:describe", "read", "free", "always"),
     Row(c.GetHead, "head", f"{_READING}.history:head", "read", "free", "always"),
+    Row(c.GetVersions, "versions", f"{_READING}.versions:get_versions", "read", "free", "always"),
     Row(c.GetSnapshot, "snapshot", f"{_READING}.view_heads:snapshot", "read", "free", "always"),
     Row(c.Read, "read", f"{_READING}.entities:read", "read", "ids", "always", "states", _ids),
     Row(c.GlanceAt, "glance", f"{_READING}.entities:glance", "read", "ids", "always", None, _id),
@@ -212,7 +215,8 @@ class Kernel:
         self._bind(caller)
 
     def _bind(self, caller: Caller) -> None:
-        self._opened = self.spaces.opened
+        self._is_library = caller.is_library
+        self._opened = self.spaces.reserved if caller.is_library else self.spaces.opened
         self._handlers = _Handlers(caller, are_workers=False)
         self._workers = _Handlers(caller, are_workers=True)
 
@@ -262,7 +266,7 @@ class Kernel:
             return self.spaces
         if type(space) is not str or not space:
             raise InvalidInput("say which space is asked, by its did")
-        return self.spaces.open(space)
+        return self.spaces.open(space, is_library=self._is_library)
 
     # -- calls for this machine alone (contract.Local) ---------------------------------------------
 

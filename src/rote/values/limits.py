@@ -20,6 +20,8 @@ VALUE_BYTES_MAX = 16 * MIB
 # Ids are index keys in every engine.
 ENTITY_ID_BYTES_MAX = 1024
 SPACE_NAME_CHARACTERS_MAX = 100
+# Spaces of the library itself, such as that of a server.
+SPACE_PREFIX_RESERVED = "rote."
 BRANCH_NAME_CHARACTERS_MAX = 200
 # Idempotency keys are index keys too.
 KEY_BYTES_MAX = 200

@@ -50,6 +50,7 @@ from rote.testing.space_suite.record_writes import RecordWriteTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
+from rote.testing.space_suite.reserved_names import ReservedNameTests
 from rote.testing.space_suite.retrievals import RetrievalTests, SharedRetrievalTests
 from rote.testing.space_suite.rights import RightTests
 from rote.testing.space_suite.run_conflicts import RunConflictTests
@@ -73,12 +74,14 @@ from rote.testing.space_suite.spaces import SpaceTests
 from rote.testing.space_suite.transactions import TransactionTests
 from rote.testing.space_suite.trust import TrustTests
 from rote.testing.space_suite.vectors import SharedVectorTests, VectorTests
+from rote.testing.space_suite.versions import SharedVersionTests, VersionTests
 from rote.testing.space_suite.views import ViewTests
 from rote.testing.space_suite.watches import SharedWatchTests, WatchTests
 
 
 class SpaceSuite(
     SpaceTests,
+    ReservedNameTests,
     ChainTests,
     DeterminismTests,
     OperationTests,
@@ -90,6 +93,7 @@ class SpaceSuite(
     AttemptTests,
     ConditionTests,
     ViewTests,
+    VersionTests,
     ScanTests,
     HistoryTests,
     QueryTests,
@@ -152,6 +156,7 @@ class SharedSpaceSuite(
     SpaceSuite,
     SharingTests,
     SharedAttemptTests,
+    SharedVersionTests,
     SharedPackedIndexTests,
     SharedSpaceErasureTests,
     SharedConformanceTests,
