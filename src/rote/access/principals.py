@@ -23,9 +23,6 @@ class Principal(Struct, frozen=True):
         return () if self.chain is None else self.chain.ids
 
 
-NOBODY = Principal("nobody", None)  # who has shown nothing; holds nothing anywhere
-
-
 class Standing(Struct, frozen=True):
     """What a principal holds in one space now: each is enough by itself."""
 
@@ -41,7 +38,7 @@ def standing_in(principal: Principal, space: str, acl: Acl | None, *, now: int) 
         bound = principal.bound
         is_here = bound.space is None or bound.space == space
         return Standing((Held(bound.right, bound.path),) if is_here else ())
-    if principal == NOBODY:
+    if not principal.name.startswith("did:"):
         return Standing()
     own = None if acl is None else acl.right_of(principal.name, space)
     held = () if own is None else (Held(own),)

@@ -26,6 +26,7 @@ from rote.cli import (
     run_details,
     running,
     searching,
+    serving,
     showing,
     tracing,
     trust,
@@ -77,6 +78,7 @@ def describe(
 _LOOK, _WRITE = "Look, now and back", "Write"
 _BRANCHES, _MEMORY = "Branches", "Memory for agents"
 _TRUST, _KEEP = "Trust and copies", "Keep it small and lawful"
+_SERVE = "Serve it"
 
 app.command("demo", rich_help_panel="Begin")(story.demo)
 app.command("doctor", rich_help_panel="Begin")(doctor.doctor)
@@ -117,6 +119,7 @@ app.command("checkpoint", rich_help_panel=_TRUST)(trust.checkpoint)
 app.command("backup", rich_help_panel=_TRUST)(trust.backup)
 app.command("copy", rich_help_panel=_TRUST)(copying.copy)
 app.command("canonical", rich_help_panel=_TRUST)(canonical.canonicalise)
+app.command("serve", rich_help_panel=_SERVE)(serving.serve)
 app.command("erase", rich_help_panel=_KEEP)(erasing.erase)
 app.command("compact", rich_help_panel=_KEEP)(compacting.compact)
 app.command("gc", rich_help_panel=_KEEP)(blobs.gc)

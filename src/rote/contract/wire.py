@@ -67,19 +67,31 @@ def encode_command(command: Command[Any]) -> Message:
 
 
 def decode_command(command: type[Command[Any]], message: Message) -> Command[Any]:
-    with _as_damage(command):
-        members = _decoded(message.head, command)
-    if type(members) is not dict:
-        raise InvalidInput("the arguments of a command are a JSON object")
+    members = decode_members(command, message.head)
     if message.body is not None:
         members["data"] = message.body
-    with _as_damage(command):
-        _check_known(command, members)
+    made: Command[Any] = struct_of(command, members)
+    return made
+
+
+def decode_members(kind: type[Struct], data: bytes) -> dict[str, Any]:
+    """Return the members of a command, or of another struct of arguments, before anything in them
+    is looked at."""
+    with _as_damage(kind):
+        members = _decoded(data, kind)
+    if type(members) is not dict:
+        raise InvalidInput("the arguments of a command are a JSON object")
+    return members
+
+
+def struct_of(kind: type[Struct], members: dict[str, Any]) -> Any:
+    """Return the command, or the struct of arguments, that has these members."""
+    with _as_damage(kind):
+        _check_known(kind, members)
         try:
-            made: Command[Any] = _coder(command).value(members)
+            return _coder(kind).value(members)
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise InvalidInput(f"the arguments of the command are malformed: {error}") from None
-    return made
 
 
 def _check_known(kind: Any, plain: Any) -> None:
@@ -105,7 +117,7 @@ def _check_known(kind: Any, plain: Any) -> None:
 
 
 @contextmanager
-def _as_damage(command: type[Command[Any]]) -> Iterator[None]:
+def _as_damage(command: type[Struct]) -> Iterator[None]:
     """Raise Corrupt instead of InvalidValue for a page that comes from another store."""
     try:
         yield

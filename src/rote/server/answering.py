@@ -1,31 +1,39 @@
 """Answers commands for principals. It knows nothing of HTTP: a session's call is answered by it too."""
 
+from binascii import Error as Base64Error
+from binascii import a2b_base64
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
 
 from msgspec import Struct
 
 from rote.access.principals import Principal
-from rote.contract import Port, Tell
+from rote.contract import Caller, Port, Tell
 from rote.contract.commands import GetHead
-from rote.contract.wire import Message, decode_command
+from rote.contract.wire import decode_members, struct_of
 from rote.errors import InvalidInput, NotFound
+from rote.opening.sources import SystemClock
 from rote.server.admission import Admission
-from rote.server.messages import Pieces
+from rote.server.messages import Pieces, Seen
+from rote.server.metrics import Metrics
 from rote.server.rows import Asked, ServerRow
 from rote.server.settings import Settings
 from rote.server.table import TABLE
+from rote.server.watching import Watches
 from rote.space import Store
 from rote.space.sources import port_of_store
-from rote.values import canonical
+from rote.values.ranges import prefix_end
 
 
-class Answered(Struct, frozen=True):
-    """The answer to a command, and what its headers say of the space."""
+class Once(Struct, frozen=True):
+    """What makes a write happen once, where it is not said among the arguments."""
 
-    body: bytes | Pieces
-    version: int | None = None  # the answer was made at this head, or later
-    erased: int | None = None  # the version of the newest erasure
+    key: str | None = None
+    attempt: str | None = None
+
+
+_NOTHING = Once()
 
 
 class Service:
@@ -35,7 +43,21 @@ class Service:
         self.store = store
         self.settings = settings
         self.port: Port = port_of_store(store)
+        self.library = self.port.for_caller(Caller(is_library=True))  # sees the server's own space
         self.admission = Admission(self.port)
+        self.is_stopping = False
+        limits = settings.limits
+        self.metrics = Metrics(
+            list(TABLE),
+            version=version("rote"),
+            engine="postgres" if store.url.startswith("postgresql:") else "sqlite",
+            started=SystemClock().now().timestamp(),
+        )
+        self.watches = Watches(
+            self.port,
+            watches_max=limits.watches,
+            principal_watches_max=limits.principal_watches,
+        )
 
     def answer(
         self,
@@ -44,31 +66,75 @@ class Service:
         name: str,
         arguments: bytes | Mapping[str, Any],
         *,
+        seen: Seen,
+        once: Once = _NOTHING,
         tell: Tell | None = None,
-    ) -> Answered:
+    ) -> bytes | Pieces:
         """Answer a command by its name; runs on a thread of the pool.
 
         space      a name or a did; empty for a command to the store
         arguments  one JSON object, as it came or decoded
+        seen       takes what is known of the space, also when an error is raised
         """
         row = TABLE.get(name)
-        if row is None:
+        if row is None or row.way == "inside":
             raise NotFound(f"there is no command {name!r:.80}")
-        data = arguments if isinstance(arguments, bytes) else canonical(dict(arguments))
-        admitted = self.admission.admit(principal, row, space)
-        version, erased = self.seen(admitted.port, admitted.space)
-        asked = Asked(principal, admitted.port, admitted.space, made(row, data), self, tell)
-        return Answered(row.answer(asked), version, erased)
+        members = _members(row, arguments)
+        port = self.enter(principal, name, space, seen)
+        asked = Asked(
+            principal, port, seen.space or "", _arguments(row, members, once), self, seen, tell
+        )
+        return row.answer(asked)
 
-    def seen(self, port: Port, space: str) -> tuple[int | None, int | None]:
-        """Return the head and the newest erasure of a space."""
-        if not space:
-            return None, None
-        return port.answer(space, GetHead()).version, 0
+    def enter(self, principal: Principal, name: str, space: str, seen: Seen) -> Port:
+        """Let a principal in by the row of a command, before any argument is looked at.
+
+        Return the port to ask; `seen` takes what is known of the space.
+        """
+        admitted = self.admission.admit(principal, TABLE[name], space)
+        if admitted.space:
+            seen.space = admitted.space
+            seen.version = self.port.answer(admitted.space, GetHead()).version
+        return admitted.port
 
 
-def made(row: ServerRow, data: bytes) -> Any:
-    """Return the arguments of a command."""
-    if row.kernel is None:
-        raise InvalidInput("no arguments")
-    return decode_command(row.kernel.command, Message(data or b"{}"))
+def _members(row: ServerRow, arguments: bytes | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(arguments, bytes):
+        return decode_members(row.arguments, arguments) if arguments else {}
+    return dict(arguments)
+
+
+def _arguments(row: ServerRow, members: dict[str, Any], once: Once) -> Any:
+    """Return the arguments of a command, or of a row of the server's own."""
+    for name in ("key", "attempt"):
+        given = getattr(once, name)
+        if given is None or not row.takes(name):
+            continue
+        if members.setdefault(name, given) != given:
+            raise InvalidInput(
+                f"{name}: the header and the body name different ones", argument=name
+            )
+    if row.name == "scan":
+        _spread_prefix(members)
+    if row.name == "space_create":
+        members.setdefault("create", True)
+    if row.takes("data") and "data" in members:
+        members["data"] = _decoded(members["data"])
+    return struct_of(row.arguments, members)
+
+
+def _spread_prefix(members: dict[str, Any]) -> None:
+    """Turn the prefix of a scan, which only servers take, into the range that it stands for."""
+    if "prefix" not in members:
+        return
+    prefix = members.pop("prefix")
+    if type(prefix) is not str or "start" in members or "end" in members:
+        raise InvalidInput("a prefix is a text, and stands alone for start and end", key="prefix")
+    members |= {"start": prefix, "end": prefix_end(prefix)}
+
+
+def _decoded(text: Any) -> bytes:
+    try:
+        return a2b_base64(text, strict_mode=True)
+    except (TypeError, ValueError, Base64Error):
+        raise InvalidInput("data: it must be a text in base64", key="data") from None

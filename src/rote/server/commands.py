@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from rote.server.answering import Answered, Service
-from rote.server.messages import Http, Response
+from rote.errors import InvalidInput
+from rote.server.answering import Once, Service
+from rote.server.messages import Head, Http, Pieces, Response
 from rote.server.routes import Route
 from rote.server.rows import ServerRow
 from rote.server.statuses import JSON
@@ -16,19 +17,42 @@ def command_routes(rows: Iterable[ServerRow]) -> list[Route]:
 
 def _route(row: ServerRow) -> Route:
     def function(http: Http) -> Response:
+        check_no_query(http.head)
         service: Service = http.service
-        return responded(
-            service.answer(http.principal, http.names.get("space", ""), row.name, http.body)
+        body = service.answer(
+            http.principal,
+            http.space,
+            row.name,
+            http.body,
+            seen=http.seen,
+            once=once_in(http.head),
+            tell=http.tell,
         )
+        return answered(body)
 
     place = "/v1/spaces/{space}/" if row.space else "/v1/"
     return Route("POST", place + row.name, row.name, function)
 
 
-def responded(answered: Answered) -> Response:
+def answered(body: bytes | Pieces) -> Response:
     """Return the response to a command that was answered."""
-    headers = [JSON]
-    if answered.version is not None:
-        headers.append((b"rote-version", b"%d" % answered.version))
-        headers.append((b"rote-erased", b"%d" % (answered.erased or 0)))
-    return Response(200, tuple(headers), answered.body)
+    return Response(200, (JSON,), body)
+
+
+def once_in(head: Head) -> Once:
+    """Return what a head says to make a write happen once."""
+    return Once(_text_of(head, b"idempotency-key"), _text_of(head, b"rote-attempt"))
+
+
+def check_no_query(head: Head) -> None:
+    # Its text may hold a token, so it is not shown.
+    if head.query:
+        raise InvalidInput("a command takes its arguments in the body, and none in the address")
+
+
+def _text_of(head: Head, name: bytes) -> str | None:
+    value = head.one(name)
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"the header {name.decode()} is not UTF-8") from None

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rote.contract import PathRule, Right
+from rote.contract.table import PathRule, Right
 from rote.errors import InvalidInput
 from rote.records.keys import entity_id, ids_under
 from rote.records.listing import find_namespaces
@@ -96,7 +96,7 @@ def ids_of(command: str, call: MemoryCall) -> list[str]:
     if type(records) is not list or not all(type(each) is dict for each in records):
         raise InvalidInput("put_many takes a list of records", argument="records")
     names = ("namespace", "record_kind", "record_id")
-    return [entity_id(*(each.get(name) for name in names)) for each in records]  # type: ignore[arg-type]
+    return [entity_id(*(each.get(name) for name in names)) for each in records]
 
 
 def range_of(command: str, call: MemoryCall) -> tuple[str, str | None]:

@@ -1,15 +1,17 @@
 """Requests and responses, as routes and authentication see them: plain data, no sockets."""
 
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from rote.access.principals import Principal
+from rote.contract import Tell
 from rote.errors import InvalidInput
 
 Headers = tuple[tuple[bytes, bytes], ...]
+# Asks on routes that are open to everybody.
+NOBODY = Principal("nobody", None)
 
 
 class Head(Struct, frozen=True):
@@ -33,21 +35,21 @@ class Head(Struct, frozen=True):
         return values[0] if values else None
 
 
-class Pause(Struct, frozen=True):
-    """A piece of a streamed body that is not there yet: wait for it, without a thread.
-
-    The stream goes on when `until` is done or the seconds are over, whichever comes first.
-    """
-
-    seconds: float
-    until: "Future[Any] | None" = None
+# A body that is sent in pieces: made on the pool, one at a time, or by the event loop without a thread.
+Pieces = Iterator[bytes] | AsyncIterator[bytes]
 
 
-Pieces = Iterator[bytes | Pause]
+class Seen:
+    """What is known of a request's space, once the principal was let in; its answer says it."""
+
+    space: str | None = None  # the did
+    version: int | None = None  # the answer was made at this head, or later
+    erased: int = 0  # the version of the newest erasure; 0 without one
+    is_replayed: bool = False  # whether the answer is a commit that was made before
 
 
 class Response(Struct, frozen=True):
-    """An answer to a request. Pieces of a streamed body are made one at a time, on the pool."""
+    """An answer to a request."""
 
     status: int
     headers: Headers = ()
@@ -75,4 +77,15 @@ class Http(Struct, frozen=True):
     principal: Principal
     service: Any  # the Service of server/answering.py
     names: Mapping[str, str]  # parts of the path, decoded
+    seen: Seen
     body: bytes = b""
+    tell: Tell | None = None  # takes the progress of long work, where the client asks for it
+
+    @property
+    def space(self) -> str:
+        """The name or did in the path; empty where there is none."""
+        return self.names.get("space", "")
+
+    def accepts(self, media_type: bytes) -> bool:
+        """Whether the client asks for an answer of this type."""
+        return any(media_type in value for value in self.head.all(b"accept"))

@@ -6,11 +6,13 @@ may be stuck in a long command; these threads are daemons.
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from rote.errors import Unavailable
+from rote.values.limits import POOL_END_SECONDS
 
 R = TypeVar("R")
 _Call = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
@@ -24,7 +26,7 @@ class Pool:
         self._waiting_max = waiting_max
         self._queue: SimpleQueue[_Call | None] = SimpleQueue()
         self._unfinished = 0
-        self._started = False
+        self._workers: list[threading.Thread] = []
 
     @property
     def running(self) -> int:
@@ -41,7 +43,7 @@ class Pool:
         """
         if not is_begun and self.waiting >= self._waiting_max:
             raise Unavailable("too many requests wait; try again", code="overloaded")
-        if not self._started:
+        if not self._workers:
             self._start()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
@@ -49,16 +51,21 @@ class Pool:
         self._queue.put((loop, future, function, arguments))
         return await future
 
-    def close(self) -> None:
-        """Let the threads end, each after what it does now."""
-        for _ in range(self._threads if self._started else 0):
+    def close(self) -> bool:
+        """Let the threads end; return whether all did, after what they do now, before long."""
+        for _ in self._workers:
             self._queue.put(None)
+        deadline = time.monotonic() + POOL_END_SECONDS
+        for worker in self._workers:
+            worker.join(max(deadline - time.monotonic(), 0))
+        return not any(worker.is_alive() for worker in self._workers)
 
     def _start(self) -> None:
-        self._started = True
         for number in range(self._threads):
             name = f"rote-pool-{number}"
-            threading.Thread(target=self._work, name=name, daemon=True).start()
+            worker = threading.Thread(target=self._work, name=name, daemon=True)
+            self._workers.append(worker)
+            worker.start()
 
     def _work(self) -> None:
         while True:

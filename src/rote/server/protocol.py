@@ -5,14 +5,20 @@ in plain text. The names of the methods are uvicorn's and the parser's.
 """
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from rote.errors import InvalidInput, RoteError, Unavailable
+from rote.opening.sources import SystemIds
 from rote.server.messages import Response
 from rote.server.settings import Limits
-from rote.server.statuses import error_response
+from rote.server.statuses import EVERY_ANSWER, NOT_CACHED, error_response
+from rote.values.limits import SERVER_LAST_REQUEST_SECONDS
 
 # Bytes of a header besides its name and value: a colon, a space, the end of the line.
 _HEADER_BYTES_MORE = 4
@@ -22,6 +28,7 @@ class GuardedProtocol(HttpToolsProtocol):
     """One connection. `guarded` makes the class for the limits of a server."""
 
     limits: Limits
+    refused: Callable[[RoteError], None]  # counts a refusal
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -31,7 +38,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._is_in_head = True
         self._head_since = self.loop.time()
         self._stalled: tuple[int, float] | None = None  # bytes that wait to be written, since when
-        self.is_stopping = False
+        self._stopping_since: float | None = None
         if len(self.connections) > self.limits.connections:
             self._refuse(Unavailable("too many connections; try again", code="overloaded"))
 
@@ -74,7 +81,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._is_in_head = False
         self._head_bytes = 0
         super().on_headers_complete()
-        self.cycle.keep_alive = self.cycle.keep_alive and not self.is_stopping
+        if self._stopping_since is not None:
+            self.cycle.keep_alive = False
         # The application asks it whether the body has come.
         self.scope["extensions"] = {"rote": {"cycle": self.cycle}}
 
@@ -99,8 +107,9 @@ class GuardedProtocol(HttpToolsProtocol):
     def _refuse(self, error: RoteError) -> None:
         """Answer that the request is refused, after the answers to those before it, and close."""
         self._refusal = error
+        self.refused(error)
         cycle = self.cycle
-        if cycle is None or cycle.response_complete:
+        if self._is_answered:
             self._end(_bytes_of(error_response(error)))
         elif cycle.more_body and not cycle.response_started and not self.pipeline:
             cycle.disconnected = True
@@ -127,14 +136,30 @@ class GuardedProtocol(HttpToolsProtocol):
         """End the connection when its time is over. Called several times a second."""
         if self._is_stalled(now):
             self.transport.abort()
-        elif self._is_in_head and self._refusal is None:
-            is_answered = self.cycle is None or self.cycle.response_complete
-            if now - self._head_since <= self.limits.head_seconds or not is_answered:
-                return
-            if self._head_bytes:
+            return
+        if self._refusal is not None or not self._is_in_head or not self._is_answered:
+            return
+        seconds = now - self._head_since
+        if self._head_bytes:
+            if seconds > self.limits.head_seconds:
                 self._refuse(Unavailable("the head of the request came too slowly", code="timeout"))
-            elif self.cycle is None:
+        elif self._stopping_since is not None:
+            if now - self._stopping_since > SERVER_LAST_REQUEST_SECONDS:
                 self.transport.close()
+        elif seconds > (
+            self.limits.head_seconds if self._last is None else self.limits.idle_seconds
+        ):
+            self.transport.close()
+
+    @property
+    def _is_answered(self) -> bool:
+        """Whether every request that has come was answered."""
+        return self._last is None or self._last.response_complete
+
+    @property
+    def _last(self) -> RequestResponseCycle | None:
+        """The newest request; uvicorn declares that there always is one."""
+        return self.cycle
 
     def _is_stalled(self, now: float) -> bool:
         """Whether the client has taken no byte of what waits for it for too long."""
@@ -146,17 +171,15 @@ class GuardedProtocol(HttpToolsProtocol):
         return self._stalled is not None and now - self._stalled[1] > self.limits.write_seconds
 
     def shutdown(self) -> None:
-        """Let the request that has begun be answered; then the connection closes."""
-        self.is_stopping = True
-        if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.keep_alive = False
-        elif not self._head_bytes:
-            self.transport.close()
+        """Let the request that has begun be answered, or one that is on its way; then close."""
+        self._stopping_since = self.loop.time()
+        if self._last is not None:
+            self._last.keep_alive = False
 
 
-def guarded(limits: Limits) -> type[GuardedProtocol]:
-    """Return the protocol with the limits of a server: uvicorn makes its objects itself."""
-    return type("Guarded", (GuardedProtocol,), {"limits": limits})
+def guarded(limits: Limits, refused: Callable[[RoteError], None]) -> type[GuardedProtocol]:
+    """Return the protocol of a server: uvicorn makes its objects itself."""
+    return type("Guarded", (GuardedProtocol,), {"limits": limits, "refused": staticmethod(refused)})
 
 
 def _too_long() -> InvalidInput:
@@ -182,7 +205,14 @@ def _fault(version: str, url: bytes, headers: list[tuple[bytes, bytes]]) -> str 
 
 def _bytes_of(response: Response) -> bytes:
     assert isinstance(response.body, bytes)
-    headers: dict[bytes, Any] = dict(response.headers)
-    headers |= {b"content-length": b"%d" % len(response.body), b"connection": b"close"}
-    lines = [b"%b: %b\r\n" % pair for pair in headers.items()]
+    request_id = SystemIds().random_bytes(8).hex().encode()
+    headers = (
+        *response.headers,
+        *EVERY_ANSWER,
+        NOT_CACHED,
+        (b"rote-request", request_id),
+        (b"content-length", b"%d" % len(response.body)),
+        (b"connection", b"close"),
+    )
+    lines = [b"%b: %b\r\n" % pair for pair in headers]
     return b"".join([STATUS_LINE[response.status], *lines, b"\r\n", response.body])

@@ -48,7 +48,7 @@ class Router:
             shape = tuple(route.pattern.split("/")[1:])
             self._shapes.setdefault(shape, {})[route.method] = route
 
-    def methods(self, path: bytes) -> tuple[dict[str, Route], dict[str, str]]:
+    def at(self, path: bytes) -> tuple[dict[str, Route], dict[str, str]]:
         """Return the routes at a path by method, and the parts of the path; NotFound without any."""
         parts = [_decoded(part) for part in path.split(b"/")[1:]]
         shape, names = list(parts), {}
@@ -58,16 +58,15 @@ class Router:
                 names["hash"], shape[4] = parts[4], _HASH
         routes = self._shapes.get(tuple(shape))
         if routes is None or "" in parts:
-            raise NotFound("there is no such route; see /v1/openapi.json", code="not_found")
+            raise NotFound("there is no such route; see /v1/openapi.json")
         return routes, names
 
-    def find(self, method: str, path: bytes) -> Found:
-        routes, names = self.methods(path)
+    def choose(self, routes: dict[str, Route], names: dict[str, str], method: str) -> Found:
+        """Return the route of a method; InvalidInput with the code `method` without one."""
         route = routes.get("GET" if method == "HEAD" else method)
         if route is None:
-            raise InvalidInput(
-                f"the method is not one of {', '.join(allowed(routes))}", code="method"
-            )
+            allow = allowed(routes)
+            raise InvalidInput(f"use one of {', '.join(allow)}", code="method", allow=allow)
         return Found(route, self._table[route.row], names)
 
 

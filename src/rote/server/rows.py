@@ -3,17 +3,18 @@
 Kernel rows are made from the kernel's table; the server's own are listed by hand (server/table.py).
 """
 
-from collections.abc import Callable
+from binascii import b2a_base64
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from rote.access.principals import Principal
-from rote.contract import Port, Tell
-from rote.contract.commands import StoreCommand, Work
+from rote.contract import Commit, Port, Tell
+from rote.contract.commands import Diff, StoreCommand, Work
 from rote.contract.table import PathRule, Right, Row
 from rote.contract.wire import encode_answer
-from rote.server.messages import Pieces
+from rote.server.messages import Pieces, Seen
 
 # The limit that bounds a command's body (settings.Limits).
 Bound = Literal["body_bytes", "commit_bytes", "blob_bytes"]
@@ -29,6 +30,7 @@ class Asked(Struct, frozen=True):
     space: str  # the did; empty for a command to the store
     arguments: Any  # the command, or the struct of the row
     service: Any  # the Service of server/answering.py
+    seen: Seen
     tell: Tell | None = None  # of long work
 
 
@@ -43,28 +45,38 @@ class ServerRow(Struct, frozen=True):
     answer: Callable[[Asked], bytes | Pieces]  # the JSON of the answer; runs on the pool
     bound: Bound = "body_bytes"
     way: Way = "command"
+    is_long: bool = False  # whether it may take minutes: it has threads of its own
     kernel: Row | None = None  # where the kernel answers it
+    # Of the server's own rows: what their arguments name, for principals that are bound to a path.
+    ids: Callable[[Any], Iterable[str]] | None = None
+    range: Callable[[Any], tuple[str, str | None]] | None = None  # of ids, half open
+    answers: Any = None  # the type of the answer, for documents
+
+    def takes(self, name: str) -> bool:
+        """Whether it has an argument."""
+        return name in self.arguments.__struct_fields__
 
     @property
-    def is_long(self) -> bool:
-        """Whether it may tell of its progress."""
+    def tells(self) -> bool:
+        """Whether it tells of its progress."""
         return issubclass(self.arguments, Work)
-
-    @property
-    def writes_once(self) -> bool:
-        """Whether it takes a key, so that a repetition gets the first result."""
-        return "key" in self.arguments.__struct_fields__ and self.right not in ("read", "open")
 
 
 def kernel_row(row: Row, *, bound: Bound = "body_bytes", way: Way = "command") -> ServerRow:
     """Return the server's row for a command that the kernel answers."""
 
     def answer(asked: Asked) -> bytes:
-        return encode_answer(row, asked.port.answer(asked.space, asked.arguments)).head
+        return _encoded(asked, asked.port.answer(asked.space, asked.arguments))
 
     def work(asked: Asked) -> bytes:
-        task = asked.port.begin(asked.space, asked.arguments)
-        return encode_answer(row, task.result(asked.tell)).head
+        return _encoded(asked, asked.port.begin(asked.space, asked.arguments).result(asked.tell))
+
+    def _encoded(asked: Asked, answer: Any) -> bytes:
+        note_commit(asked.seen, answer)
+        message = encode_answer(row, answer)
+        if message.body is None:
+            return message.head
+        return b'{"data":"%b"}' % b2a_base64(message.body, newline=False)
 
     return ServerRow(
         name=row.name,
@@ -75,5 +87,14 @@ def kernel_row(row: Row, *, bound: Bound = "body_bytes", way: Way = "command") -
         answer=work if issubclass(row.command, Work) else answer,
         bound=bound,
         way=way,
+        is_long=issubclass(row.command, Work | Diff),
         kernel=row,
     )
+
+
+def note_commit(seen: Seen, answer: Any) -> None:
+    """Note the version of a commit, or of the commit in an answer: whoever gets it has seen that."""
+    commit = answer if isinstance(answer, Commit) else getattr(answer, "commit", None)
+    if isinstance(commit, Commit) and seen.version is not None:
+        seen.is_replayed = commit.version <= seen.version
+        seen.version = max(seen.version, commit.version)

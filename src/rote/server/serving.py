@@ -1,46 +1,60 @@
 """A server from its socket to its end: binds, listens, and stops without losing a request."""
 
 import asyncio
+import os
+import signal
 import socket
+import ssl
 import threading
-from base64 import urlsafe_b64encode
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 
 import uvicorn
 
 from rote.contract.commands import FindSpace
-from rote.errors import Unavailable
+from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.opening.sources import SystemIds
+from rote.server.access_log import open_log
 from rote.server.answering import Service
 from rote.server.application import Application
 from rote.server.authentication import Authentication
 from rote.server.commands import command_routes
-from rote.server.pool import Pool
+from rote.server.origins import Origins, shown_host
 from rote.server.protocol import GuardedProtocol, guarded
 from rote.server.routes import Router
 from rote.server.settings import Settings
+from rote.server.start_token import start_token
 from rote.server.table import ROUTES, ROWS, TABLE, check_table
 from rote.space import Store
+from rote.values.limits import RECOVERY_SECONDS, SERVER_CONNECTION_LOOK_SECONDS
 
 SERVER_SPACE = "rote.server"
-# How often connections are looked at for those whose time is over.
-_LOOK_SECONDS = 0.1
+_ENDED_AT_ONCE = 1
 
 
 def bind(settings: Settings) -> socket.socket:
     """Return a socket that is bound to the address, and does not listen yet."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, kind, protocol, _, address = found[0]
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise _unusable(settings, error) from None
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        bound.bind((settings.host, settings.port))
+        bound.bind(address)
     except OSError as error:
         bound.close()
-        raise Unavailable(
-            f"the address {settings.host}:{settings.port} cannot be used: {error.strerror}"
-        ) from None
+        raise _unusable(settings, error) from None
     return bound
+
+
+def _unusable(settings: Settings, error: OSError) -> Unavailable:
+    place = f"{shown_host(settings.host)}:{settings.port}"
+    return Unavailable(f"the address {place} cannot be used: {error.strerror or error}")
 
 
 class Serving(uvicorn.Server):
@@ -50,72 +64,144 @@ class Serving(uvicorn.Server):
         check_table()
         self._bound = bound
         self.settings = settings
-        service = Service(store, settings)
-        self.did = service.port.answer("", FindSpace(SERVER_SPACE, create=True)).did
-        self.token = new_start_token() if settings.start_token else None
+        scheme = "http" if settings.tls_cert is None else "https"
+        host, port = bound.getsockname()[:2]
+        self.url = f"{scheme}://{shown_host(host)}:{port}"
+        service = self.service = Service(store, settings)
+        self.did = service.library.answer("", FindSpace(SERVER_SPACE, create=True)).did
+        self.token = start_token(settings, SystemIds())
         self.app = Application(
             service,
-            Authentication(settings, start_token=self.token),
-            Router([*command_routes(ROWS), *ROUTES], TABLE),
-            Pool(settings.threads, waiting_max=settings.limits.queue),
+            authentication=Authentication(settings, start_token=self.token),
+            origins=Origins(settings, host=host, port=port, scheme=scheme),
+            router=Router([*command_routes(ROWS), *ROUTES], TABLE),
+            log=open_log(
+                settings.access_log,
+                dropped=lambda count: service.metrics.count("rote_log_dropped_total", count),
+            ),
         )
-        super().__init__(
-            uvicorn.Config(
-                self.app,  # type: ignore[arg-type]  # it sends plain dicts
-                http=guarded(settings.limits),
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                log_level="critical",
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                timeout_keep_alive=int(settings.limits.idle_seconds),
-                timeout_graceful_shutdown=int(settings.grace_seconds),
-            )
-        )
-        scheme = "https" if settings.tls_cert else "http"
-        host, port = bound.getsockname()[:2]
-        self.url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-        self.is_listening = threading.Event()
+        super().__init__(self._config())
+        service.metrics.gauges["rote_connections"] = lambda: len(self.server_state.connections)
+        _load(self.config)
 
-    def serve_until_stopped(self) -> None:
-        """Listen, and return when the server was stopped."""
+    def _config(self) -> uvicorn.Config:
+        settings, metrics = self.settings, self.service.metrics
+        return uvicorn.Config(
+            self.app,
+            http=guarded(
+                settings.limits, lambda error: metrics.answered("", 0, 0, code=error.code)
+            ),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            # Connections are looked at by this server.
+            timeout_keep_alive=2**30,
+            ssl_certfile=settings.tls_cert,
+            ssl_keyfile=settings.tls_key,
+        )
+
+    def serve_until_stopped(self, listening: Callable[[], None]) -> bool:
+        """Listen, and return when the server was stopped: whether no command runs any more.
+
+        listening  is called when requests are taken
+        """
+        self._listening = listening
         try:
             super().run([self._bound])
         finally:
-            self.app.pool.close()
+            is_done = self.app.close()
+            self.service.watches.close()
             self._bound.close()
+        return is_done
 
-    async def main_loop(self) -> None:
-        self.is_listening.set()
-        looking = asyncio.create_task(self._look())
-        try:
-            await super().main_loop()
-        finally:
-            looking.cancel()
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        loop = asyncio.get_running_loop()
+
+        def protocol() -> asyncio.Protocol:
+            made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+                config=self.config, server_state=self.server_state, app_state={}, _loop=loop
+            )
+            return made
+
+        handshake = self.settings.limits.head_seconds if self.config.ssl else None
+        self.servers = [
+            await loop.create_server(
+                protocol, sock=each, ssl=self.config.ssl, backlog=self.config.backlog,
+                ssl_handshake_timeout=handshake,
+            )
+            for each in sockets or ()
+        ]  # fmt: skip
+        self._beside = [
+            asyncio.create_task(self._look()),
+            asyncio.create_task(self._recover()),
+        ]
+        self.started = True
+        self._listening()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no new connections; let what has begun be answered, for a while."""
+        self.service.watches.stop()
+        for server in self.servers:
+            server.close()
+        for connection in tuple(self.server_state.connections):
+            connection.shutdown()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.settings.grace_seconds):
+                while self.server_state.connections or self.server_state.tasks:
+                    await asyncio.sleep(SERVER_CONNECTION_LOOK_SECONDS / 10)
+        for task in (*self._beside, *self.server_state.tasks):
+            task.cancel()
 
     async def _look(self) -> None:
+        """End connections whose time is over."""
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(SERVER_CONNECTION_LOOK_SECONDS)
             for connection in tuple(self.server_state.connections):
                 assert isinstance(connection, GuardedProtocol)
                 connection.look(loop.time())
 
+    async def _recover(self) -> None:
+        """End the runs whose owners are gone, every now and then."""
+        while True:
+            await asyncio.sleep(RECOVERY_SECONDS)
+            with suppress(RoteError):  # the next round tries again
+                await self.app.long_pool.run(self.service.store.recover, is_begun=True)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn's would end the process by the signal again, and not with 0.
-        yield
+        # uvicorn would raise the signal again at the end, so that the process does not exit with 0.
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        handled = (signal.SIGINT, signal.SIGTERM)
+        before = {each: signal.signal(each, self._on_signal) for each in handled}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.should_exit:
+            os._exit(_ENDED_AT_ONCE)
+        self.stop()
 
     def stop(self) -> None:
         """Begin to stop; may be called from any thread."""
-        self.app.is_stopping = True
+        self.service.is_stopping = True
         self.should_exit = True
 
 
-def new_start_token() -> str:
-    """Return a new start token: its id is 12 digits, its secret 32 random bytes."""
-    ids = SystemIds()
-    secret = urlsafe_b64encode(ids.random_bytes(32)).rstrip(b"=").decode()
-    return f"rote_{ids.random_bytes(6).hex()}_{secret}"
+def _load(config: uvicorn.Config) -> None:
+    """Load what the configuration names, before anybody connects."""
+    try:
+        config.load()
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidInput(
+            f"the files of --tls-cert and --tls-key cannot be used: {error.strerror or error}"
+        ) from None

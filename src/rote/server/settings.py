@@ -1,12 +1,18 @@
 """Settings of a server: what `rote serve` is told, checked, and the limits of requests."""
 
-from collections.abc import Mapping
+import socket
+from collections.abc import Sequence
+from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, structs
 
 from rote.errors import InvalidInput
+from rote.values import check_author, check_did
 from rote.values.limits import GIB, KIB, MIB
+
+_LIMIT_MAX = 2**53
 
 
 class Limits(Struct, frozen=True):
@@ -57,18 +63,53 @@ class Settings(Struct, frozen=True, kw_only=True):
     access_log: str = "-"
 
 
-def limits_of(given: Mapping[str, str]) -> Limits:
-    """Return the limits with those that are given by name."""
+def limits_of(given: Sequence[str]) -> Limits:
+    """Return the limits with those that are given as NAME=VALUE."""
     known = {field.name: field.type for field in structs.fields(Limits)}
-    made: dict[str, int | float] = {}
-    for name, text in given.items():
+    made: dict[str, Any] = {}
+    for text in given:
+        name, _, value = text.partition("=")
         kind = known.get(name)
         if kind is None:
-            raise InvalidInput(f"there is no limit {name!r}; there are {', '.join(known)}")
+            raise InvalidInput(f"there is no limit {name!r:.80}; there are {', '.join(known)}")
         try:
-            made[name] = kind(text)
+            made[name] = kind(value)
         except ValueError:
-            raise InvalidInput(f"the limit {name} is a number, not {text!r:.80}") from None
-        if not 0 < made[name] < 2**53:
+            raise InvalidInput(f"the limit {name} is a number, not {value!r:.80}") from None
+        if not 0 < made[name] <= _LIMIT_MAX:
             raise InvalidInput(f"the limit {name} must be above 0")
     return Limits(**made)
+
+
+def check_settings(settings: Settings) -> None:
+    """Check what can be told without a socket or a store; above all that nobody can listen in."""
+    ways = settings.auth
+    if len(set(ways)) != len(ways) or not (
+        ways == ("none",) or (ways and set(ways) <= {"token", "did"})
+    ):
+        raise InvalidInput("--auth is token, did, token,did or none")
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        raise InvalidInput("--tls-cert and --tls-key go together; name both")
+    for did in settings.operators:
+        check_did(did)
+    if settings.author is not None:
+        check_author(settings.author)
+    if not _is_loopback(settings.host):
+        if ways == ("none",):
+            raise InvalidInput(
+                f"--auth none lets everybody in, so it is for loopback, not {settings.host}"
+            )
+        if settings.tls_cert is None and not settings.behind_proxy:
+            raise InvalidInput(
+                f"others can listen in on {settings.host}: name --tls-cert and --tls-key, or"
+                " --behind-proxy if a proxy does TLS"
+            )
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether an address, or every address of a name, is of this machine alone."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return all(ip_address(str(each[4][0]).partition("%")[0]).is_loopback for each in found)

@@ -20,6 +20,9 @@ from rote.errors import (
 from rote.server.messages import Headers, Response
 
 JSON = (b"content-type", b"application/json")
+NDJSON = b"application/x-ndjson"
+NOT_CACHED = (b"cache-control", b"private, no-cache")
+EVERY_ANSWER: Headers = ((b"x-content-type-options", b"nosniff"),)
 
 _CODES = {
     "unauthenticated": 401,

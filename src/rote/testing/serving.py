@@ -23,10 +23,13 @@ def serving(store: Store, **options: Any) -> Iterator[Serving]:
     )
     settings = Settings(**{"port": 0, "limits": limits, "access_log": "none", **options})
     server = Serving(store, settings, bind(settings))
-    thread = threading.Thread(target=server.serve_until_stopped, name="rote-serving")
+    is_listening = threading.Event()
+    thread = threading.Thread(
+        target=server.serve_until_stopped, args=[is_listening.set], name="rote-serving"
+    )
     thread.start()
     try:
-        assert server.is_listening.wait(START_SECONDS_MAX), "the server did not start"
+        assert is_listening.wait(START_SECONDS_MAX), "the server did not start"
         yield server
     finally:
         server.stop()

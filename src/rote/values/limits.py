@@ -611,3 +611,19 @@ WATCH_BEAT_SECONDS = 15
 SERVER_LOOK_SECONDS = 0.02
 # Threads that compute frames; requests have their own.
 SERVER_WATCH_THREADS = 2
+
+# -- the server: what it holds ---------------------------------------------------------------------
+# Principals and credentials that are remembered to count their requests.
+SERVER_PRINCIPALS_KEPT = 10_000
+# Long work has one thread for so many that answer the rest.
+SERVER_LONG_THREADS_SHARE = 4
+# Between two lines about the progress of long work.
+PROGRESS_SECONDS = 0.5
+# How often runs whose owners are gone are ended.
+RECOVERY_SECONDS = 10
+# How often connections are looked at for those whose time is over.
+SERVER_CONNECTION_LOOK_SECONDS = 0.1
+# How long a stopping server waits for a connection's next request, which it answers, before it closes it.
+SERVER_LAST_REQUEST_SECONDS = 0.25
+# How long threads that are in the middle of a command may take to end when the server stops.
+POOL_END_SECONDS = 1

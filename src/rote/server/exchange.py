@@ -1,0 +1,352 @@
+"""One request of HTTP, from its head to the end of its answer.
+
+The event loop looks at the head and moves bytes; all else happens on a thread of the pool. The order
+of checks is host, origin, route and method, length, who asks, and then what the route checks.
+"""
+
+import asyncio
+import sys
+import traceback
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from rote.access.principals import Principal
+from rote.errors import InternalError, LimitExceeded, RoteError, Unavailable
+from rote.server.access_log import Entry, FailedEntry
+from rote.server.messages import NOBODY, Head, Headers, Http, Pieces, Response, Seen
+from rote.server.origins import preflight
+from rote.server.progress import Progress
+from rote.server.requests import check_body_form, head_of, request_id
+from rote.server.routes import Found, Route, allowed
+from rote.server.statuses import EVERY_ANSWER, NDJSON, NOT_CACHED, error_response
+from rote.values import format_time, micros_of
+from rote.values.limits import BLOB_PIECE_BYTES
+
+if TYPE_CHECKING:
+    from rote.server.application import Application
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Gone(Exception):
+    """The client has hung up."""
+
+
+class Exchange:
+    """One request and its answer."""
+
+    def __init__(self, app: "Application", scope: Scope, receive: Receive, send: Send) -> None:
+        self._app = app
+        self._cycle = scope["extensions"]["rote"]["cycle"]  # uvicorn's: whether the body has come
+        self._receive = receive
+        self._send = send
+        self._head: Head = head_of(scope, behind_proxy=app.behind_proxy)
+        self._request_id = request_id(self._head, app.ids)
+        self._principal = NOBODY
+        self._is_counted = False  # in the principal's account
+        self._found: Found | None = None
+        self._seen = Seen()
+        self._page_headers: Headers = ()  # that let a page of an allowed origin read the answer
+        self._held_bytes = 0
+        self._in_bytes = self._out_bytes = 0
+        self._error: RoteError | None = None
+
+    async def run(self) -> None:
+        begun, status = self._app.monotonic(), 0
+        try:
+            response = await self._response()
+            status = response.status
+            await self._answer(response)
+        except Gone:
+            pass
+        finally:
+            self._app.buffered.release(self._held_bytes)
+            if self._is_counted:
+                self._app.accounts.end(self._principal)
+            self._note(status, self._app.monotonic() - begun)
+
+    async def _response(self) -> Response:
+        try:
+            return await self._routed()
+        except RoteError as error:
+            self._error = error
+            response = error_response(error)
+        except Exception as error:
+            self._error = InternalError("a bug in Rote; its stack is on the server's stderr")
+            self._error.__cause__ = error
+            response = error_response(self._error)
+        if response.status == 500:
+            traceback.print_exception(self._error, file=sys.stderr)
+        return response
+
+    async def _routed(self) -> Response:
+        app, head = self._app, self._head
+        self._page_headers = app.origins.check(head)
+        routes, names = app.router.at(head.path)
+        if head.method == "OPTIONS":
+            return self._options(routes)
+        self._found = found = app.router.choose(routes, names, head.method)
+        size = check_body_form(head, found, app.limits)
+        if app.service.is_stopping and found.row.right != "open":
+            raise Unavailable("the server is stopping; ask again later", code="stopping")
+        self._count_known()
+        if not self._cycle.more_body:
+            return await self._whole(found)
+        await app.pool_of(found.row).run(self._enter, found)
+        if found.route.upload is not None:
+            self._hold(BLOB_PIECE_BYTES)
+            return await self._upload(found)
+        body = await self._body(found, size)
+        return await self._run(found, body, is_begun=True)
+
+    def _options(self, routes: dict[str, Route]) -> Response:
+        methods = allowed(routes)
+        headers: Headers = ((b"allow", ", ".join(methods).encode()),)
+        if self._page_headers and self._head.all(b"access-control-request-method"):
+            headers += preflight(methods)
+        return Response(204, headers)
+
+    def _count_known(self) -> None:
+        known = self._app.accounts.known(self._head)
+        if known is not None:
+            self._count(known)
+
+    def _count(self, principal: Principal) -> None:
+        if not self._is_counted:
+            self._app.accounts.begin(principal)
+            self._principal, self._is_counted = principal, True
+
+    # -- on the pool -----------------------------------------------------------------------------------
+
+    def _enter(self, found: Found) -> None:
+        """Find out who asks; where the client waits for a word to send its body, also whether it may."""
+        app = self._app
+        if found.row.right == "open":
+            return
+        principal = app.authentication.principal(self._head)
+        self._count(principal)
+        self._principal = principal
+        app.accounts.remember(self._head, principal)
+        if self._cycle.waiting_for_100_continue:
+            app.service.admission.admit(principal, found.row, found.names.get("space", ""))
+
+    def _enter_and_respond(self, found: Found, body: bytes, progress: Progress | None) -> Response:
+        self._enter(found)
+        return self._respond(found, body, progress)
+
+    def _respond(self, found: Found, body: bytes, progress: Progress | None) -> Response:
+        if found.row.right != "open":
+            self._app.authentication.check_body(self._head, sha256(body).digest())
+        return found.route.function(self._http(found, body, progress))
+
+    def _http(self, found: Found, body: bytes = b"", progress: Progress | None = None) -> Http:
+        tell = None if progress is None else progress.tell
+        return Http(
+            self._head, self._principal, self._app.service, found.names, self._seen, body, tell
+        )
+
+    # -- the body --------------------------------------------------------------------------------------
+
+    async def _whole(self, found: Found) -> Response:
+        """Answer a request whose body came with its head, in one step."""
+        self._cycle.waiting_for_100_continue = False
+        body: bytes = (await self._receive()).get("body", b"")
+        self._in_bytes = len(body)
+        self._check_size(found, len(body))
+        self._hold(len(body))
+        if found.route.upload is not None:
+            await self._app.pool_of(found.row).run(self._enter, found)
+            return await self._upload(found, body)
+        return await self._run(found, body, is_begun=False)
+
+    async def _run(self, found: Found, body: bytes, *, is_begun: bool) -> Response:
+        function = self._respond if is_begun else self._enter_and_respond
+        run, tells = self._app.pool_of(found.row).run, found.row.tells
+        if not tells or not self._http(found).accepts(NDJSON):
+            return await run(function, found, body, None, is_begun=is_begun)
+        progress = Progress()
+        work = asyncio.ensure_future(run(function, found, body, progress, is_begun=is_begun))
+        return await progress.response(work)
+
+    async def _body(self, found: Found, announced: int | None) -> bytes:
+        self._hold(announced or 0)
+        parts: list[bytes] = []
+        more = True
+        while more:
+            piece, more = await self._next_piece(found)
+            parts.append(piece)
+            if announced is None:
+                self._hold(len(piece))
+        return b"".join(parts)
+
+    async def _next_piece(self, found: Found) -> tuple[bytes, bool]:
+        """Return some of the body, and whether there is more."""
+        try:
+            async with asyncio.timeout(self._app.limits.body_seconds):
+                message = await self._receive()
+        except TimeoutError:
+            raise Unavailable("the body came too slowly; send it again", code="timeout") from None
+        if message["type"] == "http.disconnect":
+            raise Gone
+        self._in_bytes += len(message["body"])
+        self._check_size(found, self._in_bytes)
+        return message["body"], message["more_body"]
+
+    def _check_size(self, found: Found, size: int) -> None:
+        limit: int = getattr(self._app.limits, found.row.bound)
+        if size > limit:
+            raise LimitExceeded("the body in bytes", size=size, limit=limit)
+
+    async def _upload(self, found: Found, whole: bytes | None = None) -> Response:
+        """Hand the body on in pieces, each to a thread that is free for other work in between."""
+        run = self._app.pool_of(found.row).run
+        assert found.route.upload is not None
+        upload = await run(found.route.upload, self._http(found), is_begun=True)
+        digest, waiting, more = sha256(), bytearray(whole or b""), whole is None
+        try:
+            while more or waiting:
+                while more and len(waiting) < BLOB_PIECE_BYTES:
+                    piece, more = await self._next_piece(found)
+                    waiting += piece
+                taken = bytes(waiting[:BLOB_PIECE_BYTES])
+                del waiting[:BLOB_PIECE_BYTES]
+                digest.update(taken)
+                await run(upload.take, taken, is_begun=True)
+            check = self._app.authentication.check_body
+            await run(check, self._head, digest.digest(), is_begun=True)
+            return await run(upload.finish, is_begun=True)
+        except BaseException:
+            await asyncio.shield(run(upload.drop, is_begun=True))
+            raise
+
+    def _hold(self, size_bytes: int) -> None:
+        self._app.buffered.hold(size_bytes)
+        self._held_bytes += size_bytes
+
+    # -- the answer ------------------------------------------------------------------------------------
+
+    async def _answer(self, response: Response) -> None:
+        if self._cycle.disconnected:
+            _close(response.body)
+            raise Gone
+        body = response.body
+        headers = [*response.headers, *EVERY_ANSWER, *self._page_headers]
+        if not any(name == b"cache-control" for name, _ in response.headers):
+            headers.append(NOT_CACHED)
+        headers.append((b"rote-request", self._request_id))
+        if self._seen.version is not None:
+            headers.append((b"rote-version", b"%d" % self._seen.version))
+            headers.append((b"rote-erased", b"%d" % self._seen.erased))
+        if isinstance(body, bytes) and response.status not in (204, 304):
+            headers.append((b"content-length", b"%d" % len(body)))
+        if self._cycle.more_body or self._app.service.is_stopping:
+            headers.append((b"connection", b"close"))
+        start = {"type": "http.response.start", "status": response.status, "headers": headers}
+        await self._send(start)
+        if isinstance(body, bytes):
+            self._app.buffered.keep(len(body))
+            self._held_bytes += len(body)
+            self._out_bytes = len(body)
+            await self._send({"type": "http.response.body", "body": body})
+        elif self._head.method == "HEAD":
+            _close(body)
+            await self._send({"type": "http.response.body", "body": b""})
+        else:
+            await self._stream(body)
+
+    async def _stream(self, pieces: Pieces) -> None:
+        """Send pieces as they are made; an error before the last one cuts the answer short."""
+        steps = (
+            self._async_pieces(pieces)
+            if isinstance(pieces, AsyncIterator)
+            else self._pool_pieces(pieces)
+        )
+        try:
+            async for piece in steps:
+                self._out_bytes += len(piece)
+                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+                if self._cycle.disconnected:
+                    raise Gone
+            await self._send({"type": "http.response.body", "body": b""})
+        except RoteError as error:
+            self._error = error
+        finally:
+            await steps.aclose()
+
+    async def _pool_pieces(self, pieces: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
+        assert self._found is not None
+        run = self._app.pool_of(self._found.row).run
+        try:
+            while (piece := await run(next, pieces, None, is_begun=True)) is not None:
+                yield piece
+        finally:
+            _close(pieces)
+
+    async def _async_pieces(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        """Yield pieces until the client hangs up."""
+        gone = asyncio.ensure_future(self._receive())
+        try:
+            while True:
+                step = asyncio.ensure_future(anext(pieces, None))
+                await asyncio.wait((step, gone), return_when=asyncio.FIRST_COMPLETED)
+                if not step.done():
+                    step.cancel()
+                    await asyncio.wait((step,))
+                    raise Gone
+                piece = step.result()
+                if piece is None:
+                    return
+                yield piece
+        finally:
+            gone.cancel()
+            close = getattr(pieces, "aclose", None)
+            if close is not None:
+                await close()
+
+    # -- afterwards ------------------------------------------------------------------------------------
+
+    def _note(self, status: int, seconds: float) -> None:
+        app, row = self._app, None if self._found is None else self._found.row
+        code = None if self._error is None else self._error.code
+        name = None if row is None else row.name
+        app.metrics.answered(
+            name or "", status, seconds, code=code,
+            bytes_in=self._in_bytes, bytes_out=self._out_bytes,
+        )  # fmt: skip
+        if name == "commit":
+            app.metrics.committed(self._outcome(status), seconds)
+        members: dict[str, Any] = {
+            "time": format_time(micros_of(app.clock.now())),
+            "request": self._request_id.decode(),
+            "peer": self._head.peer or "",
+            "principal": None if self._principal is NOBODY else self._principal.name,
+            "proofs": (),
+            "method": self._head.method,
+            "command": name,
+            "space": self._seen.space,
+            "status": status,
+            "code": code,
+            "ms": round(seconds * 1_000, 3),
+            "bytes_in": self._in_bytes,
+            "bytes_out": self._out_bytes,
+        }
+        if status == 500:
+            error = f"{type(self._error).__name__}: {self._error}"
+            app.log.note(FailedEntry(**members, error=error))
+        else:
+            app.log.note(Entry(**members))
+
+    def _outcome(self, status: int) -> str:
+        if status == 200:
+            return "replayed" if self._seen.is_replayed else "committed"
+        return "conflict" if status == 409 else "refused"
+
+
+def _close(pieces: bytes | Pieces) -> None:
+    """End a generator of pieces that nobody asks any more."""
+    close = getattr(pieces, "close", None)
+    if close is not None:
+        close()
