@@ -52,6 +52,7 @@ STORY: list[tuple[str, dict[str, Any], str | None]] = [
     ("spaces", {"after": "notes"}, None),
     ("space", {}, "notes"),
     ("head", {}, "notes"),
+    ("versions", {}, "notes"),
     ("commit", sets(a={"n": 1, "text": "häß"}, b=[1.5, None]) | {"key": "k1"}, "notes"),
     ("commit", sets(a={"n": 1, "text": "häß"}, b=[1.5, None]) | {"key": "k1"}, "notes"),
     ("commit", sets(a={"n": 2}) | {"attempt": ATTEMPT, "meta": {"why": "more"}}, "notes"),
