@@ -106,7 +106,7 @@ def test_a_write_under_if_match_is_made_only_on_the_newest(server: Served) -> No
     stale = put(server, 3, if_match=first)
     assert (stale.status, stale.code) == (412, "conflict")
     assert stale.json["error"]["details"]["conflicts"][0]["actual_hash"] == second.strip('"')
-    assert put(server, 3, if_match=f'{first}, {second}').status == 200
+    assert put(server, 3, if_match=f"{first}, {second}").status == 200
     assert put(server, 4, if_match="*").status == 200
     assert put(server, 1, id="urn:new", if_match="*").status == 412
     assert server.ask("DELETE", "entity", query={"id": ID}, if_match=first).status == 412

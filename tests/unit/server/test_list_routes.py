@@ -67,7 +67,10 @@ def test_entities_as_lines_are_all_of_them(server: Served) -> None:
 def test_lines_are_of_one_state_whoever_writes_meanwhile(server: Served) -> None:
     server.new_space()
     server.space.transact(
-        [{"op": "set", "id": f"urn:big:{number:04}", "value": "x" * 2_000} for number in range(1500)]
+        [
+            {"op": "set", "id": f"urn:big:{number:04}", "value": "x" * 2_000}
+            for number in range(1500)
+        ]
     )
     target = f"/v1/spaces/{server.space.name}/entities"
     with server.another() as wire:
