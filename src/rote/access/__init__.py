@@ -1,1 +1,5 @@
-"""Who may do what: principals, rights, rules of access. Pure: no clock, no randomness, no store."""
+"""Who may do what: rights, paths, the ACL of a space, delegations, tokens and signed requests.
+
+Pure: time, randomness and everything that is stored come in as arguments. What is malformed, unknown
+or undecided is refused.
+"""

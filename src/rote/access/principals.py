@@ -1,26 +1,48 @@
-"""Principals: who a request comes from, once that is known."""
-
-from collections.abc import Mapping
-from typing import Any
+"""Principals: who asks, and what they hold in a space."""
 
 from msgspec import Struct
 
-from rote.contract.table import Right
-
-
-class TokenRight(Struct, frozen=True):
-    """The right that a named token carries."""
-
-    right: Right
-    space: str | None = None  # the did of the only space; None: every space
-    path: str | None = None  # the only ids; None: every id
+from rote.access.acl import Acl
+from rote.access.chains import Chain, Fault, held_by_chain
+from rote.access.rights import Held
+from rote.access.tokens import TokenRight
 
 
 class Principal(Struct, frozen=True):
-    """The one who asks."""
+    """Somebody who has shown who they are."""
 
-    name: str  # "did:key:z…", "token:NAME", "operator"
-    author: str | None  # of its commits
+    name: str  # "did:key:z…", "token:<name>" or "operator"
+    author: str | None  # of its commits; None: the store's own
     is_operator: bool = False
-    bound: TokenRight | None = None  # a named token's right
-    proofs: tuple[Mapping[str, Any], ...] = ()  # a did's chain of delegations
+    bound: TokenRight | None = None  # of a named token
+    chain: Chain | None = None  # delegations that a did has sent
+
+    @property
+    def proof_ids(self) -> tuple[str, ...]:
+        """The ids of its delegations, for logs."""
+        return () if self.chain is None else self.chain.ids
+
+
+class Standing(Struct, frozen=True):
+    """What a principal holds in one space now: each is enough by itself."""
+
+    held: tuple[Held, ...] = ()
+    fault: Fault | None = None  # why its chain gives nothing
+
+
+def standing_in(principal: Principal, space: str, acl: Acl | None, *, now: int) -> Standing:
+    """Return what a principal holds; `acl` None: the space has none that can be read."""
+    if principal.is_operator:
+        return Standing((Held("operator"),))
+    if principal.bound is not None:
+        bound = principal.bound
+        is_here = bound.space is None or bound.space == space
+        return Standing((Held(bound.right, bound.path),) if is_here else ())
+    if not principal.name.startswith("did:"):
+        return Standing()
+    own = None if acl is None else acl.right_of(principal.name, space)
+    held = () if own is None else (Held(own),)
+    if principal.chain is None:
+        return Standing(held)
+    lent = held_by_chain(principal.chain, space, acl, now=now)
+    return Standing((*held, lent)) if isinstance(lent, Held) else Standing(held, lent)

@@ -43,6 +43,7 @@ from rote.contract.requests import (
     SpacePage,
     SpaceSummary,
     Times,
+    Versions,
     View,
 )
 from rote.contract.sources import Clock, IdSource, KeyRing, TokenSource
@@ -112,6 +113,7 @@ __all__ = [
     "Times",
     "TokenSource",
     "VerifyReport",
+    "Versions",
     "View",
     "Watching",
     "all_sides",

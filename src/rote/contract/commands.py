@@ -31,6 +31,7 @@ from rote.contract.requests import (
     SpacePage,
     SpaceSummary,
     Times,
+    Versions,
     View,
 )
 from rote.values import Json
@@ -108,6 +109,15 @@ class GetHead(Command[Head], frozen=True, gc=False):
 
     version: int | None = None
     at: int | None = None  # microseconds since the epoch
+
+
+class GetVersions(Command[Versions], frozen=True, gc=False):
+    """Ask for the newest version, and for that of the newest erasure: caches from before hold what is gone.
+
+    With `may_be_old` the answer may be as this process has last seen it, where a look is a round trip.
+    """
+
+    may_be_old: bool = False
 
 
 class GetSnapshot(Command[Head], frozen=True, gc=False):
@@ -224,6 +234,7 @@ class Query(Command[dict[str, Json]], frozen=True, gc=False):
 
     query: Mapping[str, Any]
     view: View = HEAD
+    path: str | None = None  # entities outside are as if they were absent (access/paths.py)
 
 
 class Values(Command[dict[str, Json]], frozen=True, gc=False):
@@ -231,6 +242,7 @@ class Values(Command[dict[str, Json]], frozen=True, gc=False):
 
     query: Mapping[str, Any]
     view: View = HEAD
+    path: str | None = None  # as in Query
 
 
 class Watch(Command[dict[str, Json]], frozen=True, gc=False):
@@ -243,6 +255,7 @@ class Watch(Command[dict[str, Json]], frozen=True, gc=False):
     query: Mapping[str, Any]
     view: View = HEAD
     since: int | None = None
+    path: str | None = None  # as in Query
 
 
 class AwaitCommit(Command[int], frozen=True, gc=False):
@@ -400,6 +413,13 @@ class DropSide(Command[None], frozen=True, gc=False):
     key: str
     fence: int
     only_if: OnlyIf | None = None
+
+
+class DropSides(Command[None], frozen=True, gc=False):
+    """Drop many rows of a kind together, by key and fence; those that have moved on stay."""
+
+    kind: str
+    rows: Sequence[tuple[str, int]]  # at most PAGE_MAX
 
 
 # -- blobs -----------------------------------------------------------------------------------------

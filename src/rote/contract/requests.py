@@ -102,6 +102,13 @@ class SpaceSummary(Struct, frozen=True, gc=False):
     oldest: int  # the version that history begins with
 
 
+class Versions(Struct, frozen=True, gc=False):
+    """The newest version of a space, and that of its newest erasure."""
+
+    version: int  # 0 when empty
+    erased: int  # 0 when nothing was erased
+
+
 class Times(Struct, frozen=True, gc=False):
     """The time, in microseconds since the epoch."""
 

@@ -82,6 +82,7 @@ TABLE = Table([
 
     Row(c.Describe, "space", f"{_READING}.history:describe", "read", "free", "always"),
     Row(c.GetHead, "head", f"{_READING}.history:head", "read", "free", "always"),
+    Row(c.GetVersions, "versions", f"{_READING}.versions:get_versions", "read", "free", "always"),
     Row(c.GetSnapshot, "snapshot", f"{_READING}.view_heads:snapshot", "read", "free", "always"),
     Row(c.Read, "read", f"{_READING}.entities:read", "read", "ids", "always", "states", _ids),
     Row(c.GlanceAt, "glance", f"{_READING}.entities:glance", "read", "ids", "always", None, _id),
@@ -118,6 +119,7 @@ TABLE = Table([
     Row(c.ListSides, "sides", f"{_SIDES}:list_sides", "read", "none", "always", "rows"),
     Row(c.PutSide, "put_side", f"{_SIDES}:put_side", "write", "none", "fence"),
     Row(c.DropSide, "drop_side", f"{_SIDES}:drop_side", "write", "none", "fence"),
+    Row(c.DropSides, "drop_sides", f"{_SIDES}:drop_sides", "write", "none", "fence"),
 
     Row(c.PutPiece, "blob_piece", f"{_BLOBS}:put_piece", "write", "none", "never", "upload"),
     Row(c.DropUpload, "blob_drop", f"{_BLOBS}:drop_upload", "write", "none", "always"),

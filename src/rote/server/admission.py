@@ -5,6 +5,7 @@ from msgspec import Struct
 from rote.access.principals import Principal
 from rote.contract import Caller, Port
 from rote.contract.commands import FindSpace
+from rote.errors import Denied, InvalidInput, NotFound
 from rote.server.rows import ServerRow
 
 
@@ -26,5 +27,8 @@ class Admission:
 
         space  a name or a did; empty for a command to the store
         """
-        did = self._port.answer("", FindSpace(space)).did if row.space else ""
+        try:
+            did = self._port.answer("", FindSpace(space)).did if row.space else ""
+        except (InvalidInput, Denied):
+            raise NotFound(f"there is no space {space!r} in this store", space=space) from None
         return Admitted(did, self._port.for_caller(Caller(principal.author)))

@@ -3,14 +3,15 @@
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
 from rote.access.principals import Principal
 from rote.contract import Caller, Port, Tell
-from rote.contract.commands import GetHead
+from rote.contract.commands import GetVersions
 from rote.contract.wire import decode_members, struct_of
-from rote.errors import InvalidInput, NotFound
+from rote.errors import InvalidInput, NotFound, RoteError
 from rote.opening.sources import SystemClock
 from rote.server.admission import Admission
 from rote.server.messages import Once, Pieces, Seen
@@ -25,6 +26,8 @@ from rote.space.sources import port_of_store
 from rote.values.ranges import prefix_end
 
 _NOTHING = Once()
+# The server's own space: its did is the server's, its entities and side rows are tokens and grants.
+SERVER_SPACE = "rote.server"
 
 
 class Service:
@@ -76,7 +79,11 @@ class Service:
         asked = Asked(
             principal, port, seen.space or "", _arguments(row, members, once), self, seen, tell
         )
-        return row.answer(asked)
+        try:
+            return row.answer(asked)
+        finally:
+            with suppress(RoteError):  # the answer, or its error, says more
+                self.look(seen)
 
     def document(self) -> bytes:
         """Return the document of this server, OpenAPI."""
@@ -93,8 +100,16 @@ class Service:
         admitted = self.admission.admit(principal, TABLE[name], space)
         if admitted.space:
             seen.space = admitted.space
-            seen.version = self.port.answer(admitted.space, GetHead()).version
+            seen.version = self.look(seen)
         return admitted.port
+
+    def look(self, seen: Seen) -> int:
+        """Return the head of a space; note its newest erasure. Both are what this process has met."""
+        if seen.space is None:
+            return 0
+        versions = self.port.answer(seen.space, GetVersions(may_be_old=True))
+        seen.erased = versions.erased
+        return versions.version
 
 
 def _members(row: ServerRow, arguments: bytes | Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from rote.contract.commands import FindSpace
 from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.opening.sources import SystemIds
 from rote.server.access_log import open_log
-from rote.server.answering import Service
+from rote.server.answering import SERVER_SPACE, Service
 from rote.server.application import Application
 from rote.server.authentication import Authentication
 from rote.server.commands import command_routes
@@ -29,7 +29,6 @@ from rote.server.table import ROUTES, ROWS, TABLE, check_table
 from rote.space import Store
 from rote.values.limits import RECOVERY_SECONDS, SERVER_CONNECTION_LOOK_SECONDS
 
-SERVER_SPACE = "rote.server"
 _ENDED_AT_ONCE = 1
 
 

@@ -558,6 +558,15 @@ SQL_CLOSE_SECONDS_MAX = 1
 # A reply is the result, or an error whose words come from the statement.
 SQL_REPLY_BYTES_MORE = 64 * KIB
 
+# -- access ---------------------------------------------------------------------------------------
+# Grants of an ACL, and revocations in it; delegations of a chain.
+ACL_GRANTS_MAX = ACL_REVOKED_MAX = 10_000
+DELEGATIONS_MAX = 8
+DELEGATION_SECONDS_DEFAULT, DELEGATION_SECONDS_MAX = 86_400, 366 * 86_400
+GRANT_SECONDS_DEFAULT, GRANT_SECONDS_MAX = 900, 3_600
+# A signed request: from when to when it holds, and how far a client's clock may be ahead.
+SIGNED_SECONDS_MAX, SIGNED_AHEAD_SECONDS = 300, 60
+
 # -- copies ---------------------------------------------------------------------------------------
 # Commits or rows read at once while a page is filled or looked up. Their sizes are known only after
 # the read, and those that do not fit were read for nothing.

@@ -52,6 +52,7 @@ from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
 from rote.testing.space_suite.reserved_names import ReservedNameTests
 from rote.testing.space_suite.retrievals import RetrievalTests, SharedRetrievalTests
+from rote.testing.space_suite.rights import RightTests
 from rote.testing.space_suite.run_conflicts import RunConflictTests
 from rote.testing.space_suite.run_ends import RunEndTests
 from rote.testing.space_suite.run_failures import RunFailureTests
@@ -73,6 +74,7 @@ from rote.testing.space_suite.spaces import SpaceTests
 from rote.testing.space_suite.transactions import TransactionTests
 from rote.testing.space_suite.trust import TrustTests
 from rote.testing.space_suite.vectors import SharedVectorTests, VectorTests
+from rote.testing.space_suite.versions import SharedVersionTests, VersionTests
 from rote.testing.space_suite.views import ViewTests
 from rote.testing.space_suite.watches import SharedWatchTests, WatchTests
 
@@ -91,6 +93,7 @@ class SpaceSuite(
     AttemptTests,
     ConditionTests,
     ViewTests,
+    VersionTests,
     ScanTests,
     HistoryTests,
     QueryTests,
@@ -130,6 +133,7 @@ class SpaceSuite(
     RecordHistoryTests,
     RecordListTests,
     RetrievalTests,
+    RightTests,
     SearchTests,
     VectorTests,
     RehearsalTests,
@@ -152,6 +156,7 @@ class SharedSpaceSuite(
     SpaceSuite,
     SharingTests,
     SharedAttemptTests,
+    SharedVersionTests,
     SharedPackedIndexTests,
     SharedSpaceErasureTests,
     SharedConformanceTests,

@@ -1,0 +1,72 @@
+"""Servers in processes of their own, as `rote serve` starts them."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from rote.values import decode
+from tests.wires import Wire
+
+END_SECONDS_MAX = 60
+
+
+class ServerProcess:
+    """A server that can be asked, stopped and killed; a context manager that kills it."""
+
+    def __init__(self, store: Path | str, *options: str, port: int = 0) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "rote", "serve", "--json", "--store", str(store),
+             "--port", str(port), "--access-log", "none", *options],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise AssertionError(self._process.communicate()[1].decode())
+        told: Any = decode(line)
+        self.url: str = told["url"]
+        self.token: str = told["token"]
+        self.told = told
+        self.pid = self._process.pid
+
+    def __enter__(self) -> "ServerProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def wire(self) -> Wire:
+        return Wire(self.url, self.token)
+
+    def kill(self) -> None:
+        """End it as a crash would, unless it has ended already."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+        self._process.communicate()
+
+    def send(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def end(self) -> tuple[int, str]:
+        """Wait for its end; return its exit code and what it said on stderr."""
+        _, said = self._process.communicate(timeout=END_SECONDS_MAX)
+        return self._process.returncode, said.decode()
+
+    # -- what it uses ----------------------------------------------------------------------------------
+
+    @property
+    def threads(self) -> int:
+        return len(list(Path(f"/proc/{self.pid}/task").iterdir()))
+
+    @property
+    def files(self) -> int:
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
+    @property
+    def memory_bytes(self) -> int:
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
