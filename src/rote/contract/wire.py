@@ -137,6 +137,11 @@ def encode_answer(row: Row, answer: Any) -> Message:
     return Message(_encoded(plain if row.member is None else {row.member: plain}))
 
 
+def encode_value(value: Struct) -> bytes:
+    """Return one value of an answer, for example a commit, as it stands in a longer one."""
+    return _encoded(_coder(type(value)).plain(value))
+
+
 def decode_answer(row: Row, message: Message) -> Any:
     kind = answer_type(row.command)
     if kind is bytes:

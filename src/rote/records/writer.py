@@ -36,6 +36,7 @@ Written = tuple[Commit | None, Result]  # None: nothing was to be written
 _LIFE = ("/created_at", "/updated_at", "/ttl_seconds")
 _KEY = ("/namespace", "/record_kind", "/record_id")
 _ENTRIES = "/payload/entries"
+_ACCESS_COUNT = "/metadata/access_count"
 _NO_COMMIT = {"ok": True, "created": 0, "version": None}
 
 
@@ -310,20 +311,19 @@ class RecordWriter:
         )
         return {"ok": True, "pruned": pruned}
 
-    def touch(self, namespace: str, kind: str, id: str) -> Result:
+    def touch(self, namespace: str, kind: str, id: str, *, key: str | None = None) -> Result:
         """Note that a record was used, in last_accessed and access_count. No other verb does."""
         self._check_offered("touch")
         entity = self._entity(namespace, kind, id)
-        with self._turn:
-            return self._writing.retry(
-                lambda: self._touch_once(entity), attempts=RECORD_ATTEMPTS_MAX
-            )
+        self._check_condition(key)
+        call = None if key is None else keyed(key, "touch", (entity,))
+        return self._write(call, lambda: self._touch_once(entity, call), _touched)
 
-    def _touch_once(self, entity: str) -> Result:
+    def _touch_once(self, entity: str, call: Keyed | None) -> Written:
         seen, life = self._look(entity, values=("/metadata",))
         if life is None:
             self._writing.glance(entity)  # a transaction notes that the answer relies on it
-            return {
+            return None, {
                 "ok": True, "found": False, "last_accessed": None, "access_count": None,
                 "version": None,
             }  # fmt: skip
@@ -331,25 +331,23 @@ class RecordWriter:
         known = metadata if type(metadata) is dict else {}
         count = known.get("access_count")
         counted = min((count if type(count) is int else 0) + 1, INTEGER_MAX)
-        commit = self._writing.transact(
+        commit = self._transact(
             [
                 {
                     "op": "patch",
                     "id": entity,
                     "ops": [
                         *([] if known else [{"op": "add", "path": "/metadata", "value": {}}]),
-                        {"op": "add", "path": "/metadata/access_count", "value": counted},
+                        {"op": "add", "path": _ACCESS_COUNT, "value": counted},
                     ],
                     "stamp": ["/metadata/last_accessed"],
                 }
             ],
             # Entries that are appended meanwhile do not matter.
-            reads=[{"id": entity, "version": seen.version, "path": "/metadata"}],
+            [{"id": entity, "version": seen.version, "path": "/metadata"}],
+            call,
         )
-        return {
-            "ok": True, "found": True, "last_accessed": commit.at, "access_count": counted,
-            "version": commit.version,
-        }  # fmt: skip
+        return commit, _touched(commit, counted)
 
     # -- what the verbs share ----------------------------------------------------------------------
 
@@ -549,6 +547,18 @@ def _many_put(commit: Commit, created: int | None) -> Result:
 
 def _updated(commit: Commit) -> Result:
     return {"ok": True, "updated_at": commit.at, "version": commit.version}
+
+
+def _touched(commit: Commit, count: int | None = None) -> Result:
+    """Return the answer of a touch; the count of one that was made before stands in its patch."""
+    body = commit.facts[0].body if commit.facts and count is None else None
+    for operation in body if type(body) is list else ():
+        if operation.get("path") == _ACCESS_COUNT:
+            count = operation["value"]
+    return {
+        "ok": True, "found": True, "last_accessed": commit.at, "access_count": count,
+        "version": commit.version,
+    }  # fmt: skip
 
 
 def _appended(commit: Commit, *, entries: int | None) -> Result:

@@ -3,38 +3,32 @@
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
-from msgspec import Struct
-
 from rote.access.principals import Principal
 from rote.contract import Port, Tell
-from rote.contract.commands import GetHead
+from rote.contract.commands import GetVersions
 from rote.contract.wire import decode_members, struct_of
-from rote.errors import InvalidInput, NotFound
+from rote.errors import InvalidInput, NotFound, RoteError
 from rote.opening.sources import SystemClock, SystemIds
 from rote.server.admission import Admission, AdmittedPort
-from rote.server.messages import Pieces, Seen
+from rote.server.messages import Once, Pieces, Seen
 from rote.server.metrics import Metrics
+from rote.server.openapi import document
 from rote.server.rows import Asked, ServerRow
 from rote.server.server_space import open_server_space
 from rote.server.settings import Settings
-from rote.server.table import TABLE
+from rote.server.table import ROUTES, ROWS, TABLE
 from rote.server.watching import Watches
 from rote.space import Store
 from rote.space.sources import port_of_store
 from rote.values.ranges import prefix_end
 
-
-class Once(Struct, frozen=True):
-    """What makes a write happen once, where it is not said among the arguments."""
-
-    key: str | None = None
-    attempt: str | None = None
-
-
 _NOTHING = Once()
+# The server's own space: its did is the server's, its entities and side rows are tokens and grants.
+SERVER_SPACE = "rote.server"
 
 
 class Service:
@@ -51,6 +45,7 @@ class Service:
             self.port, open_creation=settings.open_creation, clock=self.clock
         )
         self.is_stopping = False
+        self._document: bytes | None = None
         limits = settings.limits
         self.metrics = Metrics(
             list(TABLE),
@@ -88,7 +83,19 @@ class Service:
         port = self.enter(principal, name, space, seen)
         made = _arguments(row, members, once)
         port.name(made)
-        return row.answer(Asked(principal, port, seen.space or "", made, self, seen, tell))
+        asked = Asked(principal, port, seen.space or "", made, self, seen, tell)
+        try:
+            return row.answer(asked)
+        finally:
+            with suppress(RoteError):  # the answer, or its error, says more
+                self.look(seen)
+
+    def document(self) -> bytes:
+        """Return the document of this server, OpenAPI."""
+        if self._document is None:
+            limits = self.settings.limits
+            self._document = document(ROWS, ROUTES, limits, version=version("rote"))
+        return self._document
 
     def enter(self, principal: Principal, name: str, space: str, seen: Seen) -> AdmittedPort:
         """Let a principal in by the row of a command, before any argument is looked at.
@@ -98,8 +105,16 @@ class Service:
         admitted = self.admission.admit(principal, TABLE[name], space)
         if admitted.space:
             seen.space = admitted.space
-            seen.version = self.port.answer(admitted.space, GetHead()).version
+            seen.version = self.look(seen)
         return admitted.port
+
+    def look(self, seen: Seen) -> int:
+        """Return the head of a space; note its newest erasure. Both are what this process has met."""
+        if seen.space is None:
+            return 0
+        versions = self.port.answer(seen.space, GetVersions(may_be_old=True))
+        seen.erased = versions.erased
+        return versions.version
 
 
 def _members(row: ServerRow, arguments: bytes | Mapping[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from rote.errors import InvalidInput
-from rote.server.answering import Once, Service
+from rote.server.answering import Service
 from rote.server.messages import Head, Http, Pieces, Response
+from rote.server.requests import once_in
 from rote.server.routes import Route
 from rote.server.rows import ServerRow
 from rote.server.statuses import JSON
@@ -39,20 +40,7 @@ def answered(body: bytes | Pieces) -> Response:
     return Response(200, (JSON,), body)
 
 
-def once_in(head: Head) -> Once:
-    """Return what a head says to make a write happen once."""
-    return Once(_text_of(head, b"idempotency-key"), _text_of(head, b"rote-attempt"))
-
-
 def check_no_query(head: Head) -> None:
     # Its text may hold a token, so it is not shown.
     if head.query:
         raise InvalidInput("a command takes its arguments in the body, and none in the address")
-
-
-def _text_of(head: Head, name: bytes) -> str | None:
-    value = head.one(name)
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        raise InvalidInput(f"the header {name.decode()} is not UTF-8") from None

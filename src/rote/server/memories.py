@@ -7,19 +7,23 @@ A call names the arguments of the Python verb, or lists them by position; `names
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from rote.contract import Commit, Port, PortLayer
+from rote.contract.commands import Command, GetMade, MakeCommit, Settle
 from rote.contract.table import PathRule, Right
 from rote.errors import InvalidInput
-from rote.records.keys import entity_id, ids_under
+from rote.records.keys import NAMESPACES, entity_id, ids_under
 from rote.records.listing import find_namespaces
 from rote.records.memory import Memory
 from rote.records.profiles import V1_1
 from rote.space import Space
 from rote.values import Json
 from rote.values.ranges import prefix_end
+
+R = TypeVar("R")
 
 
 class MemoryCall(Struct, frozen=True, kw_only=True):
@@ -66,22 +70,62 @@ def call_verb(space: Space, command: str, call: MemoryCall) -> dict[str, Json]:
     """Call a verb on the memory that a call names."""
     verb = VERBS[command]
     arguments = bind(command, call)
-    if verb.is_keyed and call.key is not None:
-        if arguments.setdefault("key", call.key) != call.key:
+    if call.key is not None or call.attempt is not None:
+        if not verb.is_keyed:
+            raise InvalidInput(f"{command} takes no key and no attempt", argument="key")
+        key = f"attempt:{call.attempt}" if call.key is None else call.key
+        if arguments.setdefault("key", key) != key and call.key is not None:
             raise InvalidInput("key: it is given twice, and differs", argument="key")
-    elif call.key is not None:
-        raise InvalidInput(f"{command} takes no key", argument="key")
-    memory = memory_of(space, call)
-    result: dict[str, Json] = getattr(memory, verb.name)(**arguments)
+    result: dict[str, Json] = getattr(memory_of(space, call), verb.name)(**arguments)
     return result
+
+
+class AttemptPort(PortLayer):
+    """A port for one verb, whose commit is made under an attempt.
+
+    A verb that has no key gets one in the place of the attempt (`call_verb`), and this port turns it
+    back: the attempt is no part of the commit.
+    """
+
+    def __init__(self, port: Port, attempt: str) -> None:
+        super().__init__(port)
+        self._attempt = attempt
+        self._key = f"attempt:{attempt}"
+
+    def answer(self, space: str, command: Command[R], /) -> R:
+        if isinstance(command, GetMade) and command.key == self._key:
+            return self._made(space, command)  # type: ignore[return-value]
+        if isinstance(command, MakeCommit):
+            key = None if command.key == self._key else command.key
+            command = structs.replace(command, key=key, attempt=self._attempt)
+        return super().answer(space, command)
+
+    def _made(self, space: str, command: GetMade) -> Commit | None:
+        """Return the commit of the attempt; PayloadMismatch when it stands for another call."""
+        if super().answer(space, Settle(self._attempt)) is None:
+            return None
+        # This writes nothing, because the space has a version: the attempt has made one.
+        wanted = MakeCommit(
+            [{"op": "delete", "id": id} for id in command.ids],
+            command.branch,
+            call=command.call,
+            attempt=self._attempt,
+            unchanged_since=0,
+        )
+        return super().answer(space, wanted)
 
 
 def memory_of(space: Space, call: MemoryCall) -> Memory:
     view = space.on(call.branch)
     if call.version is not None:
         view = view.at(call.version)
-    namespaces = find_namespaces(view) if call.namespaces is None else call.namespaces
+    namespaces = known_namespaces(view) if call.namespaces is None else call.namespaces
     return Memory(view, namespaces=namespaces, profile=call.profile)
+
+
+def known_namespaces(view: Space) -> list[str]:
+    """Return the namespaces of the contract, and those that hold records."""
+    return [*NAMESPACES, *find_namespaces(view)]
 
 
 # -- which entities a call names -------------------------------------------------------------------

@@ -39,6 +39,13 @@ class Head(Struct, frozen=True):
 Pieces = Iterator[bytes] | AsyncIterator[bytes]
 
 
+class Once(Struct, frozen=True):
+    """What makes a write happen once, where it is not said among the arguments."""
+
+    key: str | None = None
+    attempt: str | None = None
+
+
 class Seen:
     """What is known of a request's space, once the principal was let in; its answer says it."""
 

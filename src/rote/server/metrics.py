@@ -101,8 +101,7 @@ class Metrics:
             self._counters["rote_commits_total", (("outcome", outcome),)] = 0
         for direction in ("in", "out"):
             self._counters["rote_bytes_total", (("direction", direction),)] = 0
-        for name in ("rote_watch_frames_total", "rote_log_dropped_total"):
-            self._counters[name, ()] = 0
+        self._counters["rote_log_dropped_total", ()] = 0
 
     def answered(
         self, command: str, status: int, seconds: float, *, code: str | None = None,

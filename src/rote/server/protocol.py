@@ -76,6 +76,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         fault = _fault(self.parser.get_http_version(), self.url, self.headers)
+        if self.parser.should_upgrade() and _has_body(self.headers):
+            fault = "a request with a body asks for another protocol"
         if fault is not None:
             raise self._noted(InvalidInput(f"malformed HTTP: {fault}"))
         self._is_in_head = False
@@ -201,6 +203,11 @@ def _fault(version: str, url: bytes, headers: list[tuple[bytes, bytes]]) -> str 
         if name == b"transfer-encoding" and value.lower() != b"chunked":
             return "the transfer coding is not chunked"
     return None
+
+
+def _has_body(headers: list[tuple[bytes, bytes]]) -> bool:
+    lengths = (b"content-length", b"transfer-encoding")
+    return any(name in lengths and value != b"0" for name, value in headers)
 
 
 def _bytes_of(response: Response) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any
 
 from rote.contract import IdSource
 from rote.errors import InvalidInput, LimitExceeded
-from rote.server.messages import Head, Headers
+from rote.server.messages import Head, Headers, Once
 from rote.server.origins import is_loopback
 from rote.server.routes import Found
 from rote.server.settings import Limits
@@ -63,3 +63,16 @@ def check_body_form(head: Head, found: Found, limits: Limits) -> int | None:
             f"send the body with the header Content-Type: {shown}", code="media_type"
         )
     return size
+
+
+def once_in(head: Head) -> Once:
+    """Return what a head says to make a write happen once."""
+    return Once(_text_of(head, b"idempotency-key"), _text_of(head, b"rote-attempt"))
+
+
+def _text_of(head: Head, name: bytes) -> str | None:
+    value = head.one(name)
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"the header {name.decode()} is not UTF-8") from None

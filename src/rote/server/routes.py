@@ -5,12 +5,14 @@ Nothing is normalised: a path that is not exactly a route's is not found.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
 
 from rote.errors import InvalidInput, NotFound
 from rote.server.messages import Http, Response, Upload
+from rote.server.parameters import Parameter
 from rote.server.rows import ServerRow
 
 _SPACE = "{space}"
@@ -28,6 +30,8 @@ class Route(Struct, frozen=True):
         None  # takes the body in pieces, instead of `function`
     )
     types: tuple[bytes, ...] = (b"application/json",)  # of a body; empty: any
+    query: tuple[Parameter, ...] = ()  # the parameters that it takes
+    answer: Any = None  # the type of the answer, for documents
 
 
 class Found(Struct, frozen=True):

@@ -15,7 +15,7 @@ import uvicorn
 from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.opening.sources import SystemIds
 from rote.server.access_log import open_log
-from rote.server.answering import Service
+from rote.server.answering import SERVER_SPACE, Service
 from rote.server.application import Application
 from rote.server.authentication import Authentication
 from rote.server.commands import command_routes
@@ -81,7 +81,11 @@ class Serving(uvicorn.Server):
             ),
         )
         super().__init__(self._config())
-        service.metrics.gauges["rote_connections"] = lambda: len(self.server_state.connections)
+        service.metrics.gauges |= {
+            "rote_connections": lambda: len(self.server_state.connections),
+            "rote_watches": lambda: service.watches.count,
+            "rote_watch_frames_total": lambda: service.watches.frames,
+        }
         _load(self.config)
 
     def _config(self) -> uvicorn.Config:
@@ -194,6 +198,7 @@ class Serving(uvicorn.Server):
     def stop(self) -> None:
         """Begin to stop; may be called from any thread."""
         self.service.is_stopping = True
+        self.service.watches.stop()
         self.should_exit = True
 
 

@@ -71,4 +71,7 @@ def error_response(
 ) -> Response:
     """Return the answer that tells of an error."""
     status = status_of(error) if status is None else status
-    return Response(status, (JSON, *_MORE_HEADERS.get(status, ()), *headers), encode_error(error))
+    more = _MORE_HEADERS.get(status, ())
+    if status == 405:
+        more = ((b"allow", ", ".join(error.details["allow"]).encode()),)
+    return Response(status, (JSON, *more, *headers), encode_error(error))

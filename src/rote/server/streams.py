@@ -5,6 +5,7 @@ the stream, because the status is sent already.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -13,8 +14,7 @@ from rote.contract.wire import encode_error
 from rote.errors import InternalError, RoteError
 from rote.values.limits import STREAM_PIECE_BYTES
 
-NDJSON = "application/x-ndjson"
-EVENTS = "text/event-stream"
+EVENTS = b"text/event-stream"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -45,18 +45,28 @@ class WatchStream:
         self._watching = watching
         self._is_events = is_events
         self._sent = sent
+        self._first: bytes | None = None
         self.has_ended = False
+
+    def begin(self) -> None:
+        """Compute the first frame, which always comes."""
+        frame = self._watching.next(0)
+        self._first = None if frame is None else self._piece(frame)
 
     def poll(self) -> bytes | None:
         """Return the next frame, or the error that ends the stream; None when there is none yet."""
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
         try:
             frame = self._watching.next(0)
         except RoteError as error:
             self.close()
             told = encode_error(error)
             return event("error", told) if self._is_events else told + b"\n"
-        if frame is None:
-            return None
+        return None if frame is None else self._piece(frame)
+
+    def _piece(self, frame: dict[str, Any]) -> bytes:
         self._sent()
         data = _encode(frame)
         return event("frame", data, id=frame["to"]) if self._is_events else data + b"\n"

@@ -2,6 +2,8 @@
 
 from rote.errors import InternalError
 from rote.kernel.kernel import TABLE as KERNEL
+from rote.server.own_rows import OWN_ROWS
+from rote.server.people import PEOPLE_ROUTES
 from rote.server.routes import Route
 from rote.server.rows import Bound, ServerRow, Way, kernel_row
 
@@ -25,8 +27,9 @@ def _way(name: str) -> Way:
 
 ROWS: tuple[ServerRow, ...] = (
     *(kernel_row(row, bound=_bound(name), way=_way(name)) for name, row in KERNEL.names.items()),
+    *OWN_ROWS,
 )
-ROUTES: tuple[Route, ...] = ()
+ROUTES: tuple[Route, ...] = PEOPLE_ROUTES
 TABLE = {row.name: row for row in ROWS}
 
 

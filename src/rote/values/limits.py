@@ -620,8 +620,8 @@ STREAM_PIECE_BYTES = 64 * KIB
 # of watched spaces.
 WATCH_BEAT_SECONDS = 15
 SERVER_LOOK_SECONDS = 0.02
-# Threads that compute frames; requests have their own.
-SERVER_WATCH_THREADS = 2
+# Watches that compute a frame at the same time.
+SERVER_WATCHES_AT_ONCE = 2
 
 # -- the server: what it holds ---------------------------------------------------------------------
 # Principals and credentials that are remembered to count their requests.

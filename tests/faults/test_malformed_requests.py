@@ -1,0 +1,29 @@
+"""Malformed requests: none is an error of the server, none stores anything, none leaves anything."""
+
+from pathlib import Path
+
+from rote.values.limits import MIB
+from tests.faults.malformed import Attack
+from tests.lanes import examples
+from tests.server_processes import ServerProcess
+
+COUNT = examples(10_000, 1_000_000)
+GROWTH_BYTES_MAX = 16 * MIB
+
+
+def test_malformed_requests_leave_the_server_as_it_was(store_path: Path) -> None:
+    with ServerProcess(store_path) as server, server.wire() as wire:
+        wire.command("space_create", {"name": "notes"}, space=None)
+        wire.command("commit", {"operations": [{"op": "set", "id": "urn:a", "value": 1}]})
+        before = wire.command("space").json, wire.command("spaces", space=None).json
+        attack = Attack(server.url, server.token, seed=23)
+        attack.send(COUNT // 10)
+        threads, files, memory = server.threads, server.files, server.memory_bytes
+        attack.send(COUNT - COUNT // 10)
+        assert (wire.command("space").json, wire.command("spaces", space=None).json) == before
+        told = sum(attack.statuses.values())
+        assert told > COUNT // 2, attack.statuses
+        assert not [status for status in attack.statuses if status >= 500], attack.statuses
+        assert {400, 401, 404, 405, 408, 413, 414, 415, 421, 431} - attack.statuses.keys() <= {408}
+        assert (server.threads, server.files) == (threads, files)
+        assert server.memory_bytes - memory < GROWTH_BYTES_MAX
