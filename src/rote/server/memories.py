@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
-from rote.contract import Commit, Port, PortLayer
-from rote.contract.commands import Command, GetMade, MakeCommit, Settle
+from rote.contract import Port, PortLayer
+from rote.contract.commands import Command, GetMade, MakeCommit
 from rote.contract.table import PathRule, Right
 from rote.errors import InvalidInput
 from rote.records.keys import NAMESPACES, entity_id, ids_under
@@ -94,25 +94,11 @@ class AttemptPort(PortLayer):
 
     def answer(self, space: str, command: Command[R], /) -> R:
         if isinstance(command, GetMade) and command.key == self._key:
-            return self._made(space, command)  # type: ignore[return-value]
-        if isinstance(command, MakeCommit):
+            command = structs.replace(command, attempt=self._attempt)
+        elif isinstance(command, MakeCommit):
             key = None if command.key == self._key else command.key
             command = structs.replace(command, key=key, attempt=self._attempt)
         return super().answer(space, command)
-
-    def _made(self, space: str, command: GetMade) -> Commit | None:
-        """Return the commit of the attempt; PayloadMismatch when it stands for another call."""
-        if super().answer(space, Settle(self._attempt)) is None:
-            return None
-        # This writes nothing, because the space has a version: the attempt has made one.
-        wanted = MakeCommit(
-            [{"op": "delete", "id": id} for id in command.ids],
-            command.branch,
-            call=command.call,
-            attempt=self._attempt,
-            unchanged_since=0,
-        )
-        return super().answer(space, wanted)
 
 
 def memory_of(space: Space, call: MemoryCall) -> Memory:

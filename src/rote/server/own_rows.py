@@ -41,9 +41,8 @@ def memory_row(name: str) -> ServerRow:
         port = asked.port if call.attempt is None else AttemptPort(asked.port, call.attempt)
         space = held(asked.service.store, port, asked.space)
         result = call_verb(space, name, call)
-        version = result.get("version")
-        if verb.right != "read" and type(version) is int and asked.seen.version is not None:
-            asked.seen.version = max(asked.seen.version, version)
+        if verb.right != "read":
+            asked.seen.version = asked.service.look(asked.seen)  # that of its commit, or later
         return encode(result)
 
     return ServerRow(

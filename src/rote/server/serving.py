@@ -198,7 +198,6 @@ class Serving(uvicorn.Server):
     def stop(self) -> None:
         """Begin to stop; may be called from any thread."""
         self.service.is_stopping = True
-        self.service.watches.stop()
         self.should_exit = True
 
 

@@ -18,6 +18,8 @@ _INSIDE = ("blob_piece", "blob_drop", "await", "drop_sides")
 
 
 def _bound(name: str) -> Bound:
+    if name in ("blob_put", "adopt_blob"):
+        return "blob_bytes"
     return "commit_bytes" if name in _COMMIT_SIZED else "body_bytes"
 
 

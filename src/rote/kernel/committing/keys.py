@@ -17,7 +17,10 @@ from rote.values import check_attempt, check_branch_name, check_key, format_time
 
 
 def get_made(space: OpenSpace, command: GetMade) -> Commit | None:
-    check_key(command.key)
+    if command.attempt is None:
+        check_key(command.key)
+    else:
+        check_attempt(command.attempt)
     check_branch_name(command.branch)
     payload = call_digest_on(command.branch, command.call)
     reads = space.reader()
@@ -25,13 +28,14 @@ def get_made(space: OpenSpace, command: GetMade) -> Commit | None:
 
 
 def _made(reads: SpaceReader, command: GetMade, payload: str) -> Commit | None:
-    row = reads.rows.side(reads.number, KEY, command.key)
-    if row is None:
-        return None
-    version, made_of = meaning_of(row)
+    kind, name = (KEY, command.key) if command.attempt is None else (ATTEMPT, command.attempt)
+    row = reads.rows.side(reads.number, kind, name)
+    version, made_of = (0, None) if row is None else meaning_of(row)
+    if not version:
+        return None  # never used, or settled without a commit
     made = stored_commit(reads, version)
     if made_of != payload and (made_of is not None or not _could_be(reads, command, made)):
-        raise PayloadMismatch(command.key, version=version)
+        raise PayloadMismatch(name, version=version)
     return made
 
 
