@@ -2,6 +2,7 @@
 
 from rote.errors import InternalError
 from rote.kernel.kernel import TABLE as KERNEL
+from rote.server.foundations import FOUNDATION_IN
 from rote.server.own_rows import OWN_ROWS
 from rote.server.people import PEOPLE_ROUTES
 from rote.server.routes import Route
@@ -13,12 +14,12 @@ _COMMIT_SIZED = (
 )  # fmt: skip
 # Bytes of blobs never travel in JSON: they have routes of their own. A watch is a stream.
 _BY_ROUTES = ("blob_put", "blob_get", "adopt_blob", "watch", "foundation_in")
-# An upload is the server's own between its pieces.
-_INSIDE = ("blob_piece", "blob_drop", "await", "drop_sides")
+# An upload is the server's own between its pieces, and states are read by the pages of `read`.
+_INSIDE = ("blob_piece", "blob_drop", "await", "drop_sides", "states")
 
 
 def _bound(name: str) -> Bound:
-    if name in ("blob_put", "adopt_blob"):
+    if name in ("blob_put", "adopt_blob", "foundation_in"):
         return "blob_bytes"
     return "commit_bytes" if name in _COMMIT_SIZED else "body_bytes"
 
@@ -31,7 +32,7 @@ ROWS: tuple[ServerRow, ...] = (
     *(kernel_row(row, bound=_bound(name), way=_way(name)) for name, row in KERNEL.names.items()),
     *OWN_ROWS,
 )
-ROUTES: tuple[Route, ...] = PEOPLE_ROUTES
+ROUTES: tuple[Route, ...] = (*PEOPLE_ROUTES, FOUNDATION_IN)
 TABLE = {row.name: row for row in ROWS}
 
 

@@ -126,7 +126,6 @@ STORY: list[tuple[str, dict[str, Any], str | None]] = [
     ("adopt", {"did": "did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp", "name": "new"},
      None),
     ("space_erase", {"space": "other", "reason": "asked", "confirm": "other"}, None),
-    ("space", {}, "other"),
 ]  # fmt: skip
 
 
