@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,19 @@ class ServerProcess:
     """A server that can be asked, stopped and killed; a context manager that kills it."""
 
     def __init__(self, store: Path | str, *options: str, port: int = 0) -> None:
+        # A file, not a pipe: a server that says much must not wait for a reader.
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end
         self._process = subprocess.Popen(
             [sys.executable, "-m", "rote", "serve", "--json", "--store", str(store),
              "--port", str(port), "--access-log", "none", *options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said,
             start_new_session=True,
         )  # fmt: skip
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise AssertionError(self._process.communicate()[1].decode())
+            self._process.wait()
+            raise AssertionError(self.said)
         told: Any = decode(line)
         self.url: str = told["url"]
         self.token: str = told["token"]
@@ -47,14 +51,21 @@ class ServerProcess:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGKILL)
         self._process.communicate()
+        self._said.close()
+
+    @property
+    def said(self) -> str:
+        """What it has said on stderr."""
+        self._said.seek(0)
+        return self._said.read().decode()
 
     def send(self, number: int) -> None:
         self._process.send_signal(number)
 
     def end(self) -> tuple[int, str]:
         """Wait for its end; return its exit code and what it said on stderr."""
-        _, said = self._process.communicate(timeout=END_SECONDS_MAX)
-        return self._process.returncode, said.decode()
+        self._process.wait(END_SECONDS_MAX)
+        return self._process.returncode, self.said
 
     # -- what it uses ----------------------------------------------------------------------------------
 

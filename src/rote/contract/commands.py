@@ -27,9 +27,11 @@ from rote.contract.requests import (
     Rehearsal,
     ScanPage,
     SideRow,
+    SideRowPage,
     SpaceInfo,
     SpacePage,
     SpaceSummary,
+    StatePage,
     Times,
     Versions,
     View,
@@ -135,6 +137,18 @@ class Read(Command[tuple[State, ...]], frozen=True, gc=False):
 
     ids: Sequence[str]
     view: View = HEAD
+
+
+class ReadPage(Command[StatePage], frozen=True, gc=False):
+    """Read entities like Read, in a page that ends with the value that passes its bytes. Ask for the rest
+    at the version of the page.
+
+    A state that has the known hash comes without its value, unless it was erased.
+    """
+
+    ids: Sequence[str]  # at most PAGE_MAX
+    view: View = HEAD
+    known: Sequence[str | None] | None = None  # for each id the hash that the caller has, or None
 
 
 class GlanceAt(Command[Glance], frozen=True, gc=False):
@@ -286,16 +300,16 @@ class Rehearse(Command[tuple[Rehearsal, ...]], frozen=True, gc=False):
 
 
 class GetMade(Command[Commit | None], frozen=True, gc=False):
-    """Ask for the commit that a key has made for a call, or an attempt; None when it has made none.
+    """Ask for the commit that an attempt or a key has made for a call; None when neither was used.
 
-    PayloadMismatch when the key or the attempt stands for something else.
+    PayloadMismatch when it stands for something else.
     """
 
     key: str
     call: Mapping[str, Any]  # as in MakeCommit
     ids: Sequence[str]  # that the call writes, in that order
     branch: str = "main"
-    attempt: str | None = None  # instead of the key
+    attempt: str | None = None
 
 
 class MakeCommit(Command[Commit], frozen=True, gc=False):
@@ -315,6 +329,8 @@ class MakeCommit(Command[Commit], frozen=True, gc=False):
     call: Mapping[str, Any] | None = None
     attempt: str | None = None
     unchanged_since: int | None = None  # raise Conflict when the space has a newer version
+    # False: facts of plain sets come without their data, which the caller has.
+    bodies: bool = True
 
 
 class Settle(Command[Commit | None], frozen=True, gc=False):
@@ -385,7 +401,7 @@ class GetSide(Command[SideRow | None], frozen=True, gc=False):
     key: str
 
 
-class ListSides(Command[tuple[SideRow, ...]], frozen=True, gc=False):
+class ListSides(Command[SideRowPage], frozen=True, gc=False):
     """List the rows of a kind above `after`, in key order."""
 
     kind: str

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from rote.contract.facts import Fact, State
 from rote.values import Json
@@ -52,6 +52,26 @@ class View(Struct, frozen=True, gc=False):
 
     branch: str = "main"
     version: int | None = None
+
+
+class ReadState(Struct, frozen=True, gc=False):
+    """A state in a page, or, where the reader has it already, only that it is unchanged."""
+
+    id: str
+    version: int
+    hash: str | None
+    value: Json | UnsetType = UNSET
+    exists: bool | UnsetType = UNSET
+    erased: bool | UnsetType = UNSET
+    unchanged: bool | UnsetType = UNSET  # True; then the three above are left out
+
+
+class StatePage(Struct, frozen=True, gc=False):
+    """Entities that were asked for by id, all from one state."""
+
+    version: int  # the state they come from
+    states: tuple[ReadState, ...]  # in the order of the ids
+    next: int | None  # how many ids were answered, when these are not all
 
 
 class ScanPage(Struct, frozen=True, gc=False):
@@ -125,3 +145,10 @@ class SideRow(Struct, frozen=True, gc=False):
     key: str
     fence: int  # 1 for a new row, one more at every write
     body: Json
+
+
+class SideRowPage(Struct, frozen=True, gc=False):
+    """Side rows of one kind, in key order."""
+
+    rows: tuple[SideRow, ...]
+    next: str | None  # the key to go on after; None at the end

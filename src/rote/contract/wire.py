@@ -5,6 +5,8 @@ The bytes are JSON objects with the members under their own names; defaults are 
     view          becomes its members `branch` and `version`
     Fact.data, LeftFact.data, and meta_data of facts and commits
                   become `body`, `data` and `meta`: the stored canonical bytes, copied as they are
+    data of a set that was left out
+                  the member `body` is left out
     facts of a commit
                   leave out `at`, `author` and `meta`, which their commit says
     resolutions   {"value": …} or {"delete": true}
@@ -372,7 +374,8 @@ def _struct_coder(kind: type[Struct]) -> Coder:
         for name, wire_name, coder in members:
             part = getattr(value, name)
             if name in stored:
-                made[wire_name] = None if part is None else Raw(part)
+                if part is not None or not _is_left_out(value, name):
+                    made[wire_name] = None if part is None else Raw(part)
             elif name in flat:
                 made |= coder.plain(part)
             elif part is not UNSET:
@@ -386,7 +389,8 @@ def _struct_coder(kind: type[Struct]) -> Coder:
             if name in flat:
                 made[name] = coder.value(plain)
             elif wire_name not in plain:
-                continue
+                if name in stored:
+                    made[name] = None
             elif name in stored:
                 made[name] = _stored_bytes(kind, plain, wire_name)
             else:
@@ -399,6 +403,11 @@ def _struct_coder(kind: type[Struct]) -> Coder:
     names = {wire_name for name, wire_name, _ in members if name not in flat}
     names |= {"branch", "version"} if flat else set()
     return Coder(plain, value, frozenset(names))
+
+
+def _is_left_out(value: Any, name: str) -> bool:
+    """Whether the data of a fact was left out, because its reader has it: every other set has some."""
+    return type(value) is Fact and name == "data" and value.op == "set" and not value.erased
 
 
 def _commit_coder(coder: Coder) -> Coder:

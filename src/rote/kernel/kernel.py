@@ -84,7 +84,8 @@ TABLE = Table([
     Row(c.GetHead, "head", f"{_READING}.history:head", "read", "free", "always"),
     Row(c.GetVersions, "versions", f"{_READING}.versions:get_versions", "read", "free", "always"),
     Row(c.GetSnapshot, "snapshot", f"{_READING}.view_heads:snapshot", "read", "free", "always"),
-    Row(c.Read, "read", f"{_READING}.entities:read", "read", "ids", "always", "states", _ids),
+    Row(c.Read, "states", f"{_READING}.entities:read", "read", "ids", "always", "states", _ids),
+    Row(c.ReadPage, "read", f"{_READING}.entities:read_page", "read", "ids", "always", None, _ids),
     Row(c.GlanceAt, "glance", f"{_READING}.entities:glance", "read", "ids", "always", None, _id),
     Row(c.Scan, "scan", f"{_READING}.scans:scan", "read", "range", "always"),
     Row(c.Skip, "skip", f"{_READING}.scans:skip", "read", "range", "always", "id"),
@@ -116,7 +117,7 @@ TABLE = Table([
     Row(c.Diff, "diff", "rote.kernel.branching.diffs:diff", "read", "none", "always", "changes"),
 
     Row(c.GetSide, "side", f"{_SIDES}:get_side", "read", "none", "always", "row"),
-    Row(c.ListSides, "sides", f"{_SIDES}:list_sides", "read", "none", "always", "rows"),
+    Row(c.ListSides, "sides", f"{_SIDES}:list_sides", "read", "none", "always"),
     Row(c.PutSide, "put_side", f"{_SIDES}:put_side", "write", "none", "fence"),
     Row(c.DropSide, "drop_side", f"{_SIDES}:drop_side", "write", "none", "fence"),
     Row(c.DropSides, "drop_sides", f"{_SIDES}:drop_sides", "write", "none", "fence"),

@@ -60,11 +60,16 @@ class AccessLog:
             self._thread.start()
 
     def note(self, entry: Entry) -> None:
-        """Add a line, or drop it when too many wait."""
+        """Add the line of a request."""
+        if self._thread is not None:
+            self.line(msgspec.json.encode(entry) + b"\n")
+
+    def line(self, data: bytes) -> None:
+        """Add lines, or drop them when too many wait."""
         if self._thread is None:
             return
         try:
-            self._lines.put_nowait(msgspec.json.encode(entry) + b"\n")
+            self._lines.put_nowait(data)
         except queue.Full:
             self._dropped(1)
 

@@ -1,5 +1,6 @@
 """The application that uvicorn calls for each request, and all that its requests share."""
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -36,6 +37,7 @@ class Application:
         self.router = router
         self.metrics = service.metrics
         self.log = log
+        self.stacks = AccessLog(sys.stderr.buffer, dropped=lambda count: None)  # of server errors
         self.limits = settings.limits
         self.behind_proxy = settings.behind_proxy
         self.monotonic = monotonic
@@ -67,4 +69,5 @@ class Application:
         """End threads and the log; return whether no command runs any more."""
         is_done = all([self._pool.close(), self.long_pool.close()])
         self.log.close()
+        self.stacks.close()
         return is_done

@@ -5,14 +5,13 @@ of checks is host, origin, route and method, length, who asks, and then what the
 """
 
 import asyncio
-import sys
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from rote.access.principals import Principal
-from rote.errors import InternalError, LimitExceeded, RoteError, Unavailable
+from rote.errors import Corrupt, InternalError, LimitExceeded, RoteError, Unavailable
 from rote.server.access_log import Entry, FailedEntry
 from rote.server.messages import NOBODY, Head, Headers, Http, Pieces, Response, Seen
 from rote.server.origins import preflight
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+# Commands that take pages or bytes of another store, and find damage in them.
+_TAKES_PAGES = ("copy_in", "sides_in", "foundation_in", "adopt_blob")
 
 
 class Gone(Exception):
@@ -73,14 +75,20 @@ class Exchange:
             return await self._routed()
         except RoteError as error:
             self._error = error
-            response = error_response(error)
+        except Gone:
+            raise
         except Exception as error:
             self._error = InternalError("a bug in Rote; its stack is on the server's stderr")
             self._error.__cause__ = error
-            response = error_response(self._error)
+        response = error_response(self._error, status=self._status(self._error))
         if response.status == 500:
-            traceback.print_exception(self._error, file=sys.stderr)
+            self._app.stacks.line("".join(traceback.format_exception(self._error)).encode())
         return response
+
+    def _status(self, error: RoteError) -> int | None:
+        """Return the status of damage that the client has sent, which is no error of the server."""
+        is_sent = self._found is not None and self._found.row.name in _TAKES_PAGES
+        return 400 if is_sent and isinstance(error, Corrupt) else None
 
     async def _routed(self) -> Response:
         app, head = self._app, self._head

@@ -352,15 +352,15 @@ class QueueTier:
         found: dict[str, SideRow] = {}
         after, size = start, SIDES_READ_FIRST
         while True:
-            rows = self._port.answer(self._space.did, ListSides(KIND, after, size))
-            for row in rows:
+            page = self._port.answer(self._space.did, ListSides(KIND, after, size))
+            for row in page.rows:
                 if not row.key.startswith(start):
                     return found
                 if row.key.endswith(end):
                     found[row.key[len(start) : -len(end)]] = row
-            if len(rows) < size:
+            if page.next is None:
                 return found
-            after, size = rows[-1].key, PAGE_MAX
+            after, size = page.next, PAGE_MAX
 
     def _ordered(self, queue: str) -> Iterator[Message]:
         """Yield the messages of a queue in the order of their puts."""

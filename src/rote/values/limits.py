@@ -95,6 +95,8 @@ PAGE_MAX = 1_000
 PAGE_BYTES_MAX = 4 * MIB
 # Facts, commits or values read at first while a page is filled: few, because they may be large.
 ROWS_READ_FIRST = 16
+# The most of them that are read at once, when all before were small.
+ROWS_READ_MAX = 256
 # Hits of an index asked for at first: few, because most callers stop early.
 HITS_READ_FIRST = 128
 # Values kept per space, so that a warm read costs no engine work.

@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
-from rote.contract import CHECKPOINT, Erased, OnlyIf, SideRow, SideRule
+from rote.contract import CHECKPOINT, Erased, OnlyIf, SideRow, SideRowPage, SideRule
 from rote.contract.commands import DropSide, DropSides, GetSide, ListSides, PutSide
 from rote.engines import Abandoning
 from rote.engines.rows import SideRecord
 from rote.errors import Conflict, Corrupt, Denied, InvalidInput, LimitExceeded, ReadConflict
 from rote.kernel.committing.conditions import check_form, check_newest
 from rote.kernel.log.events import erasures
-from rote.kernel.log.page_sizes import page_size
+from rote.kernel.log.page_sizes import answer_pace, page_size
 from rote.kernel.log.seals import ATTEMPT, COMPACTION, KEY, SCRUB, side_record
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import canonical, decode_canonical
-from rote.values.limits import PAGE_MAX
+from rote.values.limits import PAGE_BYTES_MAX, PAGE_MAX, ROWS_READ_FIRST
 from rote.values.times import MICROS_MIN
 
 # Kinds that only the kernel writes.
@@ -29,16 +29,25 @@ def get_side(space: OpenSpace, command: GetSide) -> SideRow | None:
     return None if row is None else sealed_row(space, row, kind, key)
 
 
-def list_sides(space: OpenSpace, command: ListSides) -> tuple[SideRow, ...]:
+def list_sides(space: OpenSpace, command: ListSides) -> SideRowPage:
     kind, after = command.kind, command.after
     canonical([kind, after])
     reads = space.reader()
-    limit = page_size(command.limit)
-    rows = reads.rows.sides(reads.number, kind, after=(kind, after), limit=limit)
-    if reads.rows.is_audit:
-        return tuple(sealed_row(space, row, row.kind, row.key) for row in rows)
+    pace = answer_pace(PAGE_BYTES_MAX, limit=page_size(command.limit), first=ROWS_READ_FIRST)
+    found: list[SideRow] = []
+    while wanted := pace.wanted:
+        rows = reads.rows.sides(reads.number, kind, after=(kind, after), limit=wanted)
+        fitting = pace.took([len(row.body) for row in rows])
+        found += [_listed(reads, row) for row in rows[:fitting]]
+        if fitting == len(rows) < wanted:
+            return SideRowPage(tuple(found), None)
+        after = found[-1].key
+    return SideRowPage(tuple(found), after)
+
+
+def _listed(reads: SpaceReader, row: SideRecord) -> SideRow:
     # The recovery of runs passes over rows that were damaged.
-    return tuple(seen(row) for row in rows)
+    return sealed_row(reads.space, row, row.kind, row.key) if reads.rows.is_audit else seen(row)
 
 
 def put_side(space: OpenSpace, command: PutSide) -> SideRow:

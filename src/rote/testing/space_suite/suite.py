@@ -8,6 +8,7 @@ class TestMyStore(SharedSpaceSuite):
 from rote.testing.space_suite.attempts import AttemptTests, SharedAttemptTests
 from rote.testing.space_suite.backups import BackupTests
 from rote.testing.space_suite.blobs import BlobTests
+from rote.testing.space_suite.bodies import BodyTests
 from rote.testing.space_suite.branch_copies import BranchCopyTests
 from rote.testing.space_suite.branches import BranchTests
 from rote.testing.space_suite.chain import ChainTests
@@ -36,6 +37,7 @@ from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
 from rote.testing.space_suite.packed_indexes import PackedIndexTests
 from rote.testing.space_suite.packed_keeping import PackedKeepingTests, SharedPackedIndexTests
+from rote.testing.space_suite.pages import PageTests
 from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.queues import QueueTests, SharedQueueTests
 from rote.testing.space_suite.reads import ReadTests
@@ -92,9 +94,11 @@ class SpaceSuite(
     KeyTests,
     AttemptTests,
     ConditionTests,
+    BodyTests,
     ViewTests,
     VersionTests,
     ScanTests,
+    PageTests,
     HistoryTests,
     QueryTests,
     WatchTests,
