@@ -69,7 +69,9 @@ def _running(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
 @contextmanager
 def served(store: Path, *options: str) -> Iterator[Child]:
     arguments = ("rote", "serve", "--store", str(store), "--port", "0", "--json")
-    with _running(*arguments, "--access-log", "none", *options) as process:
+    with _running(
+        *arguments, "--access-log", "none", "--allow-host", "localhost", *options
+    ) as process:
         assert process.stdout is not None
         told = orjson.loads(process.stdout.readline())
         yield Child(process, int(told["url"].rpartition(":")[2]), told["token"])

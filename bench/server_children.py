@@ -51,6 +51,7 @@ def echo() -> None:
         access_log=False,
         server_header=False,
     )
+    bound.listen(128)
     sys.stdout.write(f"{bound.getsockname()[1]}\n")
     sys.stdout.flush()
     uvicorn.Server(config).run([bound])
