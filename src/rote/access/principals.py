@@ -16,6 +16,8 @@ class Principal(Struct, frozen=True):
     is_operator: bool = False
     bound: TokenRight | None = None  # of a named token
     chain: Chain | None = None  # delegations that a did has sent
+    is_signed: bool = False  # whether this very request was signed
+    grant: str | None = None  # the hash of the grant that it has shown
 
     @property
     def proof_ids(self) -> tuple[str, ...]:
@@ -45,4 +47,6 @@ def standing_in(principal: Principal, space: str, acl: Acl | None, *, now: int) 
     if principal.chain is None:
         return Standing(held)
     lent = held_by_chain(principal.chain, space, acl, now=now)
-    return Standing((*held, lent)) if isinstance(lent, Held) else Standing(held, lent)
+    if not isinstance(lent, Held):
+        return Standing(held, lent)
+    return Standing((*held, Held(lent.right, lent.path, is_lent=True)))

@@ -20,6 +20,7 @@ class Held(Struct, frozen=True):
 
     right: Right
     path: str | None = None  # the entities it is for; None: all
+    is_lent: bool = False  # whether it comes from a chain of delegations
 
 
 def covers(held: Right, needed: Right) -> bool:

@@ -8,16 +8,17 @@ from importlib.metadata import version
 from typing import Any
 
 from rote.access.principals import Principal
-from rote.contract import Caller, Port, Tell
+from rote.contract import Port, Tell
 from rote.contract.commands import GetVersions
 from rote.contract.wire import decode_members, struct_of
 from rote.errors import InvalidInput, NotFound, RoteError
-from rote.opening.sources import SystemClock
-from rote.server.admission import Admission
+from rote.opening.sources import SystemClock, SystemIds
+from rote.server.admission import Admission, AdmittedPort
 from rote.server.messages import Once, Pieces, Seen
 from rote.server.metrics import Metrics
 from rote.server.openapi import document
 from rote.server.rows import Asked, ServerRow
+from rote.server.server_space import open_server_space
 from rote.server.settings import Settings
 from rote.server.table import ROUTES, ROWS, TABLE
 from rote.server.watching import Watches
@@ -37,8 +38,12 @@ class Service:
         self.store = store
         self.settings = settings
         self.port: Port = port_of_store(store)
-        self.library = self.port.for_caller(Caller(is_library=True))  # sees the server's own space
-        self.admission = Admission(self.port)
+        self.home = open_server_space(self.port)
+        self.clock = SystemClock()
+        self.ids = SystemIds()
+        self.admission = Admission(
+            self.port, open_creation=settings.open_creation, clock=self.clock
+        )
         self.is_stopping = False
         self._document: bytes | None = None
         limits = settings.limits
@@ -46,7 +51,7 @@ class Service:
             list(TABLE),
             version=version("rote"),
             engine="postgres" if store.url.startswith("postgresql:") else "sqlite",
-            started=SystemClock().now().timestamp(),
+            started=self.clock.now().timestamp(),
         )
         self.watches = Watches(
             self.port,
@@ -76,9 +81,9 @@ class Service:
             raise NotFound(f"there is no command {name!r:.80}")
         members = _members(row, arguments)
         port = self.enter(principal, name, space, seen)
-        asked = Asked(
-            principal, port, seen.space or "", _arguments(row, members, once), self, seen, tell
-        )
+        made = _arguments(row, members, once)
+        port.name(made)
+        asked = Asked(principal, port, seen.space or "", made, self, seen, tell)
         try:
             return row.answer(asked)
         finally:
@@ -92,7 +97,7 @@ class Service:
             self._document = document(ROWS, ROUTES, limits, version=version("rote"))
         return self._document
 
-    def enter(self, principal: Principal, name: str, space: str, seen: Seen) -> Port:
+    def enter(self, principal: Principal, name: str, space: str, seen: Seen) -> AdmittedPort:
         """Let a principal in by the row of a command, before any argument is looked at.
 
         Return the port to ask; `seen` takes what is known of the space.

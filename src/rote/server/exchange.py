@@ -331,7 +331,7 @@ class Exchange:
             "request": self._request_id.decode(),
             "peer": self._head.peer or "",
             "principal": None if self._principal is NOBODY else self._principal.name,
-            "proofs": (),
+            "proofs": self._principal.proof_ids,
             "method": self._head.method,
             "command": name,
             "space": self._seen.space,

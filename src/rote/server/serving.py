@@ -12,7 +12,6 @@ from types import FrameType
 
 import uvicorn
 
-from rote.contract.commands import FindSpace
 from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.opening.sources import SystemIds
 from rote.server.access_log import open_log
@@ -67,11 +66,13 @@ class Serving(uvicorn.Server):
         host, port = bound.getsockname()[:2]
         self.url = f"{scheme}://{shown_host(host)}:{port}"
         service = self.service = Service(store, settings)
-        self.did = service.library.answer("", FindSpace(SERVER_SPACE, create=True)).did
+        self.did = service.home.did
         self.token = start_token(settings, SystemIds())
         self.app = Application(
             service,
-            authentication=Authentication(settings, start_token=self.token),
+            authentication=Authentication(
+                settings, start_token=self.token, home=service.home, clock=service.clock
+            ),
             origins=Origins(settings, host=host, port=port, scheme=scheme),
             router=Router([*command_routes(ROWS), *ROUTES], TABLE),
             log=open_log(

@@ -14,7 +14,7 @@ _COMMIT_SIZED = (
 # Bytes of blobs never travel in JSON: they have routes of their own. A watch is a stream.
 _BY_ROUTES = ("blob_put", "blob_get", "adopt_blob", "watch", "foundation_in")
 # An upload is the server's own between its pieces.
-_INSIDE = ("blob_piece", "blob_drop", "await")
+_INSIDE = ("blob_piece", "blob_drop", "await", "drop_sides")
 
 
 def _bound(name: str) -> Bound:

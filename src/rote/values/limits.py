@@ -568,6 +568,15 @@ DELEGATION_SECONDS_DEFAULT, DELEGATION_SECONDS_MAX = 86_400, 366 * 86_400
 GRANT_SECONDS_DEFAULT, GRANT_SECONDS_MAX = 900, 3_600
 # A signed request: from when to when it holds, and how far a client's clock may be ahead.
 SIGNED_SECONDS_MAX, SIGNED_AHEAD_SECONDS = 300, 60
+TOKENS_MAX = 10_000
+# Signed requests between two looks for nonces that have ended.
+NONCES_BETWEEN_SWEEPS = 64
+# Failed authentications are counted so long, and of so many addresses.
+FAILURE_SECONDS, FAILURE_ADDRESSES_MAX = 10, 10_000
+# How often a write is tried again because the ACL has changed meanwhile.
+ACL_LOOKS_MAX = 16
+# ACLs and ports that a server keeps in memory.
+ACLS_KEPT = 1_000
 
 # -- copies ---------------------------------------------------------------------------------------
 # Commits or rows read at once while a page is filled or looked up. Their sizes are known only after

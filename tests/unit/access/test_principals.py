@@ -31,6 +31,7 @@ def test_a_token_holds_what_its_record_says_and_the_acl_is_not_asked() -> None:
 
 
 def test_a_did_holds_what_the_acl_says() -> None:
+    assert standing(Principal("nobody", None), granted(UNWRITTEN, "*", "owner")) == Standing()
     assert standing(Principal(ADA, ADA)) == Standing((Held("write"),))
     assert standing(Principal(BEN, BEN)) == Standing()
     assert standing(Principal(SPACE, SPACE), UNWRITTEN) == Standing((Held("owner"),))
@@ -40,7 +41,7 @@ def test_a_did_holds_what_the_acl_says() -> None:
 def test_a_did_holds_its_own_right_and_that_of_its_chain() -> None:
     chain = read_chain([lend("space", "ada", space=SPACE, right="owner", path="urn:a:")], ADA)
     both = standing(Principal(ADA, ADA, chain=chain))
-    assert both == Standing((Held("write"), Held("owner", "urn:a:")))
+    assert both == Standing((Held("write"), Held("owner", "urn:a:", is_lent=True)))
     closed = standing(Principal(ADA, ADA, chain=chain), Acl({ADA: "read"}, has_root=False))
     assert closed == Standing((Held("read"),), "space")
     assert standing(Principal(ADA, ADA, chain=read_chain(1, ADA)), None) == Standing((), "shape")

@@ -1,0 +1,131 @@
+"""What a principal holds in a space now.
+
+Rights come from the space's ACL only for dids; an operator and a token bring theirs with them.
+"""
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+from msgspec import Struct
+
+from rote.access.acl import Acl, acl_in
+from rote.access.delegations import Delegation
+from rote.access.principals import Principal, Standing, standing_in
+from rote.access.refusals import lacks_right, no_such_space, outside_path, unauthenticated
+from rote.access.rights import Held, covers
+from rote.contract import Caller, Clock, Port, SpaceInfo
+from rote.contract.commands import FindSpace, GetSide, PutSide, Read
+from rote.contract.table import PathRule, Right
+from rote.errors import Denied, NotFound
+from rote.server.named import Named
+from rote.values import micros_of
+from rote.values.limits import ACLS_KEPT
+
+DELEGATION = "delegation"  # the kind of side rows
+
+
+class Look(Struct, frozen=True):
+    """What a principal holds in a space at one moment."""
+
+    standing: Standing
+    acl: Acl | None  # None when it cannot be read, or was not asked
+    version: int | None  # of the ACL that says so; None when it was not asked
+
+    def held_for(
+        self, command: str, needed: Right, rule: PathRule = "free", named: Named | None = None
+    ) -> Held:
+        """Return the right by which a command may be done; NotFound or Denied without one."""
+        standing = self.standing
+        if not standing.held:
+            raise refused(standing)
+        enough = [held for held in standing.held if covers(held.right, needed)]
+        if not enough:
+            raise lacks_right(command, needed)
+        for held in enough:
+            if held.path is None or rule == "free":
+                return held
+        for held in enough:
+            if rule != "none" and held.path is not None and named is not None and named(held.path):
+                return held
+        raise outside_path(command, rule)
+
+
+class Gates:
+    """What principals hold in spaces, looked up for every command. Any thread may ask."""
+
+    def __init__(self, port: Port, *, open_creation: bool, clock: Clock) -> None:
+        self.port = port
+        self.open_creation = open_creation
+        self._clock = clock
+        self._mutex = threading.Lock()
+        self._acls: OrderedDict[tuple[str, str], Acl | None] = OrderedDict()  # by space and hash
+        self._ports: OrderedDict[str | None, Port] = OrderedDict()  # by author
+        self._delegations: OrderedDict[tuple[str, str], None] = OrderedDict()  # that are kept
+
+    def find(self, principal: Principal, space: str) -> SpaceInfo:
+        """Return a space by name or did; one that is not there is refused like one without a right."""
+        try:
+            return self.port.answer("", FindSpace(space))
+        except (NotFound, Denied):
+            raise refused(standing_in(principal, "", None, now=self.now())) from None
+
+    def look(self, principal: Principal, space: str) -> Look:
+        """Return what a principal holds in a space now."""
+        if principal.is_operator or principal.bound is not None:
+            return Look(standing_in(principal, space, None, now=self.now()), None, None)
+        acl, version = self.acl(space)
+        return Look(standing_in(principal, space, acl, now=self.now()), acl, version)
+
+    def acl(self, space: str) -> tuple[Acl | None, int]:
+        """Return the ACL in force, None when only operators have rights, and its version."""
+        (state,) = self.port.answer(space, Read((space,)))
+        key = (space, state.hash or "")
+        if state.hash is None or state.erased:
+            return acl_in(state), state.version
+        with self._mutex:
+            if key in self._acls:
+                self._acls.move_to_end(key)
+                return self._acls[key], state.version
+        acl = acl_in(state)
+        _keep(self._mutex, self._acls, key, acl)
+        return acl, state.version
+
+    def port_of(self, author: str | None) -> Port:
+        """Return the store's port, bound to an author."""
+        with self._mutex:
+            port = self._ports.get(author)
+        if port is None:
+            port = self.port.for_caller(Caller(author))
+            _keep(self._mutex, self._ports, author, port)
+        return port
+
+    def keep_delegation(self, space: str, delegation: Delegation) -> None:
+        """Keep a delegation beside the log of its space, once."""
+        key = (space, delegation.id)
+        if key in self._delegations:
+            return
+        if self.port.answer(space, GetSide(DELEGATION, delegation.id)) is None:
+            try:
+                self.port.answer(space, PutSide(DELEGATION, delegation.id, delegation.value, 0))
+            except Denied as error:
+                if "actual_fence" not in error.details:
+                    raise
+        _keep(self._mutex, self._delegations, key, None)
+
+    def now(self) -> int:
+        return micros_of(self._clock.now())
+
+
+def refused(standing: Standing) -> NotFound | Denied:
+    """Return the error for a principal that holds nothing in a space, be it there or not."""
+    if standing.fault is not None:
+        return unauthenticated("proofs", why=standing.fault)
+    return no_such_space()
+
+
+def _keep(mutex: threading.Lock, kept: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    with mutex:
+        kept[key] = value
+        if len(kept) > ACLS_KEPT:
+            kept.popitem(last=False)
