@@ -71,8 +71,8 @@ class Admission(Gates):
 class AdmittedPort(PortLayer):
     """The port of one principal to one space, for one command of the server's table.
 
-    A command of the kernel is judged by its own row. What a row of the server's own asks to make its
-    answer is judged by that row, and by what its arguments name.
+    A command of the kernel is judged by its own row, also where a route sends it. What a command of the
+    server's own asks to make its answer is judged by its row, and by what its arguments name.
     """
 
     def __init__(self, gates: Gates, principal: Principal, space: str, row: ServerRow) -> None:
@@ -138,7 +138,7 @@ class AdmittedPort(PortLayer):
 
     def _judge(self, look: Look, command: c.Command[Any]) -> Held:
         row = self._row
-        if row.kernel is None:
+        if row.kernel is None and row.way == "command":
             return look.held_for(row.name, row.right, row.path, self._named)
         asked = KERNEL.row(type(command))
         is_rehearsal = isinstance(command, c.Merge) and command.dry_run is True

@@ -17,7 +17,7 @@ from rote.access.rights import Held, covers
 from rote.contract import Caller, Clock, Port, SpaceInfo
 from rote.contract.commands import FindSpace, GetSide, PutSide, Read
 from rote.contract.table import PathRule, Right
-from rote.errors import Denied, NotFound
+from rote.errors import Denied, InvalidInput, NotFound
 from rote.server.named import Named
 from rote.values import micros_of
 from rote.values.limits import ACLS_KEPT
@@ -67,7 +67,7 @@ class Gates:
         """Return a space by name or did; one that is not there is refused like one without a right."""
         try:
             return self.port.answer("", FindSpace(space))
-        except (NotFound, Denied):
+        except (InvalidInput, NotFound, Denied):
             raise refused(standing_in(principal, "", None, now=self.now())) from None
 
     def look(self, principal: Principal, space: str) -> Look:

@@ -162,11 +162,11 @@ class ServerSpace:
 
     def _sweep(self, kind: str, now: int) -> None:
         """Drop rows that have ended, among the next so many."""
-        rows = self._port.answer(self.did, ListSides(kind, self._swept[kind], PAGE_MAX))
-        over = tuple((row.key, row.fence) for row in rows if _is_over(row, now))
+        page = self._port.answer(self.did, ListSides(kind, self._swept[kind], PAGE_MAX))
+        over = tuple((row.key, row.fence) for row in page.rows if _is_over(row, now))
         if over:
             self._port.answer(self.did, DropSides(kind, over))
-        self._swept[kind] = rows[-1].key if len(rows) == PAGE_MAX else ""
+        self._swept[kind] = page.next or ""
 
 
 def _is_over(row: SideRow, now: int) -> bool:

@@ -15,7 +15,7 @@ import uvicorn
 from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.opening.sources import SystemIds
 from rote.server.access_log import open_log
-from rote.server.answering import SERVER_SPACE, Service
+from rote.server.answering import Service
 from rote.server.application import Application
 from rote.server.authentication import Authentication
 from rote.server.commands import command_routes
