@@ -114,7 +114,7 @@ def _revoke(asked: Asked) -> bytes:
     assert isinstance(asked.port, AdmittedPort)
     port, space, principal = asked.port, asked.space, asked.principal
     for _ in range(ACL_LOOKS_MAX):
-        look = port.gates.look(principal, space)
+        look = port.look(space)
         acl, version = port.gates.acl(space)
         if look.version not in (None, version):
             continue
@@ -147,7 +147,7 @@ def _revocation(look: Look, acl: Acl | None, asked: Asked) -> tuple[str, str]:
     except InvalidInput:
         if look.standing.held:
             raise
-        raise refused(look.standing) from None
+        raise refused(look.standing, look.asked) from None
     if not owns and not _has_lent(asked, acl, delegation):
         raise _refused(look)
     if delegation.space != asked.space:
@@ -171,7 +171,9 @@ def _has_lent(asked: Asked, acl: Acl | None, delegation: Delegation) -> bool:
 
 
 def _refused(look: Look) -> Exception:
-    return lacks_right("revoke", "owner") if look.standing.held else refused(look.standing)
+    return (
+        lacks_right("revoke", "owner") if look.standing.held else refused(look.standing, look.asked)
+    )
 
 
 def _committed(asked: Asked, commit: Commit) -> bytes:

@@ -40,7 +40,7 @@ from rote.values.limits import (
     TOKENS_MAX,
 )
 
-NAME = "rote.server"
+SERVER_SPACE = "rote.server"
 _NONCE, _GRANT = "nonce", "grant"
 _SECOND = 1_000_000
 
@@ -48,7 +48,7 @@ _SECOND = 1_000_000
 def open_server_space(port: Port, *, author: str | None = None) -> "ServerSpace":
     """Return the server's space of a store; it is made when there is none."""
     library = port.for_caller(Caller(author, is_library=True))
-    return ServerSpace(library, library.answer("", FindSpace(NAME, create=True)))
+    return ServerSpace(library, library.answer("", FindSpace(SERVER_SPACE, create=True)))
 
 
 class ServerSpace:
