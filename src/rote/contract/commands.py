@@ -300,16 +300,16 @@ class Rehearse(Command[tuple[Rehearsal, ...]], frozen=True, gc=False):
 
 
 class GetMade(Command[Commit | None], frozen=True, gc=False):
-    """Ask for the commit that a key has made for a call, or an attempt; None when it has made none.
+    """Ask for the commit that an attempt or a key has made for a call; None when neither was used.
 
-    PayloadMismatch when the key or the attempt stands for something else.
+    PayloadMismatch when it stands for something else.
     """
 
     key: str
     call: Mapping[str, Any]  # as in MakeCommit
     ids: Sequence[str]  # that the call writes, in that order
     branch: str = "main"
-    attempt: str | None = None  # instead of the key
+    attempt: str | None = None
 
 
 class MakeCommit(Command[Commit], frozen=True, gc=False):

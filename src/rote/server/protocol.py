@@ -35,8 +35,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self._refusal: RoteError | None = None  # once it is set, later data is ignored
         self._late: bytes | None = None  # a refusal that waits for the answers before it
         self._head_bytes = 0  # of the head that is being received
-        self._is_in_head = True
-        self._head_since = self.loop.time()
+        self._is_in_head = False  # whether some, but not all of a head has come
+        self._has_ended = False  # whether a request has ended in the data at hand
+        self._since = self.loop.time()  # of the head that comes, or of the last answer
         self._stalled: tuple[int, float] | None = None  # bytes that wait to be written, since when
         self._stopping_since: float | None = None
         if len(self.connections) > self.limits.connections:
@@ -47,18 +48,18 @@ class GuardedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refusal is not None or self.transport.is_closing():
             return
-        if self._is_in_head and not self._head_bytes:
-            self._head_since = self.loop.time()
+        self._has_ended = False
         super().data_received(data)
         if self._is_in_head and self._refusal is None:
-            # The head has not ended with this data, so all of the data belongs to it.
-            self._head_bytes += len(data)
+            # Unless a request has ended in this data, all of it belongs to the head.
+            self._head_bytes += 1 if self._has_ended else len(data)
             if self._head_bytes > self.limits.head_bytes:
                 self._refuse(_too_long())
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._is_in_head = True
+        self._since = self.loop.time()
         self._counted = 0
 
     def on_url(self, url: bytes) -> None:
@@ -90,8 +91,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._is_in_head = True
-        self._head_bytes = 0
+        self._has_ended = True
 
     def _noted(self, error: RoteError) -> RoteError:
         self._refusal = error
@@ -127,7 +127,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def on_response_complete(self) -> None:
-        self._head_since = self.loop.time()
+        self._since = self.loop.time()
         super().on_response_complete()
         if self._late is not None and self.cycle.response_complete and not self.pipeline:
             self._end(self._late)
@@ -139,18 +139,16 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._is_stalled(now):
             self.transport.abort()
             return
-        if self._refusal is not None or not self._is_in_head or not self._is_answered:
+        if self._refusal is not None or not self._is_answered:
             return
-        seconds = now - self._head_since
-        if self._head_bytes:
-            if seconds > self.limits.head_seconds:
+        seconds, limits = now - self._since, self.limits
+        if self._is_in_head:
+            if seconds > limits.head_seconds:
                 self._refuse(Unavailable("the head of the request came too slowly", code="timeout"))
         elif self._stopping_since is not None:
             if now - self._stopping_since > SERVER_LAST_REQUEST_SECONDS:
                 self.transport.close()
-        elif seconds > (
-            self.limits.head_seconds if self._last is None else self.limits.idle_seconds
-        ):
+        elif seconds > (limits.head_seconds if self._last is None else limits.idle_seconds):
             self.transport.close()
 
     @property

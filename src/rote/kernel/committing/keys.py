@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rote.contract import Commit
 from rote.contract.commands import GetMade, Settle
 from rote.engines import Abandoning
-from rote.engines.rows import CommitRow, FactRow
-from rote.errors import Compacted, Corrupt, PayloadMismatch
+from rote.engines.rows import CommitRow, FactRow, SideRecord
+from rote.errors import Compacted, Corrupt, Denied, PayloadMismatch
 from rote.kernel.committing.jobs import call_digest_on
 from rote.kernel.log.commits import commit_of
 from rote.kernel.log.key_rows import meaning_of, settled_record
@@ -17,26 +17,38 @@ from rote.values import check_attempt, check_branch_name, check_key, format_time
 
 
 def get_made(space: OpenSpace, command: GetMade) -> Commit | None:
-    if command.attempt is None:
-        check_key(command.key)
-    else:
-        check_attempt(command.attempt)
+    check_key(command.key)
     check_branch_name(command.branch)
+    if command.attempt is not None:
+        check_attempt(command.attempt)
     payload = call_digest_on(command.branch, command.call)
     reads = space.reader()
     return reads.steadily(None, lambda _: _made(reads, command, payload))
 
 
 def _made(reads: SpaceReader, command: GetMade, payload: str) -> Commit | None:
-    kind, name = (KEY, command.key) if command.attempt is None else (ATTEMPT, command.attempt)
-    row = reads.rows.side(reads.number, kind, name)
-    version, made_of = (0, None) if row is None else meaning_of(row)
-    if not version:
-        return None  # never used, or settled without a commit
-    made = stored_commit(reads, version)
-    if made_of != payload and (made_of is not None or not _could_be(reads, command, made)):
-        raise PayloadMismatch(name, version=version)
-    return made
+    for kind, name in ((ATTEMPT, command.attempt), (KEY, command.key)):
+        row = None if name is None else reads.rows.side(reads.number, kind, name)
+        if row is None:
+            continue
+        version, made_of = commit_version(row), meaning_of(row)[1]
+        made = stored_commit(reads, version)
+        if made_of != payload and (made_of is not None or not _could_be(reads, command, made)):
+            raise PayloadMismatch(row.key, version=version, kind=kind)
+        return made
+    return None
+
+
+def commit_version(row: SideRecord) -> int:
+    """Return the version of the commit that a key or an attempt made; Denied when it never will."""
+    version, _ = meaning_of(row)
+    if version == 0:
+        raise Denied(
+            f"attempt {row.key} was settled before it came; nothing was written, and it will not be",
+            code="settled",
+            attempt=row.key,
+        )
+    return version
 
 
 def _could_be(reads: SpaceReader, command: GetMade, made: Commit) -> bool:

@@ -17,7 +17,7 @@ from rote.kernel.committing.content_checks import check_content
 from rote.kernel.committing.documents import patched, stamped
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job
-from rote.kernel.committing.keys import stored_commit
+from rote.kernel.committing.keys import commit_version, stored_commit
 from rote.kernel.committing.read_checks import find_conflicts, find_erased
 from rote.kernel.committing.schema_checks import check_conformance
 from rote.kernel.log.appender import Step
@@ -83,13 +83,7 @@ def _already_made(draft: Draft, job: Job) -> Commit | None:
         row = None if name is None else draft.made_by(kind, name)
         if name is None or row is None:
             continue
-        version, made_of = meaning_of(row)
-        if version == 0:
-            raise Denied(
-                f"attempt {name} was settled before it came; nothing was written, and it will not be",
-                code="settled",
-                attempt=name,
-            )
+        version, made_of = commit_version(row), meaning_of(row)[1]
         made = commit_at(draft, version)
         is_other = made_of is not None or not _could_have_made(draft, job, made)
         if (made_of != job.payload and is_other) or (kind == ATTEMPT and made.key != job.key):

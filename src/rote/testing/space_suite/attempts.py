@@ -14,6 +14,7 @@ from rote.contract.commands import (
     DeleteBranch,
     DropUpload,
     Erase,
+    GetMade,
     GetSide,
     MakeCommit,
     Merge,
@@ -172,6 +173,20 @@ class AttemptTests(SpaceGround):
     def test_callers_write_no_rows_of_attempts(self) -> None:
         with Unchanged(self, InvalidInput):
             answered(self, PutSide("attempt", ONE, {"digest": None, "version": 1}, fence=0))
+
+    def test_the_commit_of_an_attempt_for_a_call_is_told(self) -> None:
+        call = {"name": "count"}
+        asked = GetMade("k", call, [A], attempt=ONE)
+        assert answered(self, asked) is None
+        made = self.attempt(put(A, 1), call=call)
+        assert answered(self, asked) == made
+        assert answered(self, GetMade("k", call, [A])) is None
+        with pytest.raises(PayloadMismatch):
+            answered(self, GetMade("k", {"name": "other"}, [A], attempt=ONE))
+        assert self.attempt(put(A, 2), call=call) == made
+        self.space.settle(TWO)
+        with pytest.raises(Denied):
+            answered(self, GetMade("k", call, [A], attempt=TWO))
 
     # -- settling ----------------------------------------------------------------------------------
 
