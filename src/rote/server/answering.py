@@ -27,8 +27,6 @@ from rote.space.sources import port_of_store
 from rote.values.ranges import prefix_end
 
 _NOTHING = Once()
-# The server's own space: its did is the server's, its entities and side rows are tokens and grants.
-SERVER_SPACE = "rote.server"
 
 
 class Service:

@@ -2,6 +2,7 @@
 
 from rote.errors import InternalError
 from rote.kernel.kernel import TABLE as KERNEL
+from rote.server.access_rows import ACCESS_ROUTES, ACCESS_ROWS
 from rote.server.foundations import FOUNDATION_IN
 from rote.server.own_rows import OWN_ROWS
 from rote.server.people import PEOPLE_ROUTES
@@ -31,8 +32,9 @@ def _way(name: str) -> Way:
 ROWS: tuple[ServerRow, ...] = (
     *(kernel_row(row, bound=_bound(name), way=_way(name)) for name, row in KERNEL.names.items()),
     *OWN_ROWS,
+    *ACCESS_ROWS,
 )
-ROUTES: tuple[Route, ...] = (*PEOPLE_ROUTES, FOUNDATION_IN)
+ROUTES: tuple[Route, ...] = (*PEOPLE_ROUTES, *ACCESS_ROUTES, FOUNDATION_IN)
 TABLE = {row.name: row for row in ROWS}
 
 

@@ -17,7 +17,7 @@ from rote.contract.vectors import vectors_name
 from rote.contract.wire import Message, decode_command, encode_answer
 from rote.errors import RoteError
 from rote.kernel.kernel import TABLE as KERNEL
-from rote.server.answering import SERVER_SPACE
+from rote.server.server_space import SERVER_SPACE
 from rote.server.statuses import status_of
 from rote.server.table import TABLE
 from rote.space.sources import port_of_store
