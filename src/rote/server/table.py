@@ -1,7 +1,11 @@
 """The one table of commands and routes: rights, documents, metrics and answers come from it."""
 
+from msgspec import structs
+
+from rote.contract.table import Row
 from rote.errors import InternalError
 from rote.kernel.kernel import TABLE as KERNEL
+from rote.server import differences
 from rote.server.access_rows import ACCESS_ROUTES, ACCESS_ROWS
 from rote.server.foundations import FOUNDATION_IN
 from rote.server.own_rows import OWN_ROWS
@@ -29,8 +33,15 @@ def _way(name: str) -> Way:
     return "routes" if name in _BY_ROUTES else "inside" if name in _INSIDE else "command"
 
 
+def _row(name: str, row: Row) -> ServerRow:
+    made = kernel_row(row, bound=_bound(name), way=_way(name))
+    if name == "diff":
+        made = structs.replace(made, answer=differences.whole, lines=differences.changes)
+    return made
+
+
 ROWS: tuple[ServerRow, ...] = (
-    *(kernel_row(row, bound=_bound(name), way=_way(name)) for name, row in KERNEL.names.items()),
+    *(_row(name, row) for name, row in KERNEL.names.items()),
     *OWN_ROWS,
     *ACCESS_ROWS,
 )

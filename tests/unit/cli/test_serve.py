@@ -10,16 +10,14 @@ import pytest
 
 import rote
 from tests.server_processes import ServerProcess
+from tests.unit.cli.command import run
 from tests.wires import Closed, Wire
 
 
 def refusal(*options: str, store: Path) -> tuple[int, str, str]:
     """Return the exit code of a server that does not start, and its stdout and stderr."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "rote", "serve", "--store", str(store), "--port", "0", *options],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    return ended.returncode, ended.stdout, ended.stderr
+    ended = run("serve", "--port", "0", *options, store=store)
+    return ended.exit_code, ended.stdout, ended.stderr
 
 
 def test_it_says_where_it_serves_and_ends_with_0(store_path: Path) -> None:
@@ -110,23 +108,31 @@ def test_everybody_is_let_in_only_with_a_word_of_warning(store_path: Path) -> No
         assert "everybody" in server.said
 
 
+def begin_without_end(wire: Wire) -> None:
+    """Begin a request that keeps the server waiting."""
+    assert wire.command("space_create", {"name": "notes"}, space=None).status == 200
+    wire.send(
+        wire.request("POST", "/v1/spaces/notes/read", content_type="application/json",
+                     content_length="1000", expect="100-continue")
+    )  # fmt: skip
+    assert wire.reply().status == 100
+
+
 def test_a_second_signal_ends_it_at_once(store_path: Path) -> None:
     with ServerProcess(store_path) as server, server.wire() as wire:
-        assert wire.command("space_create", {"name": "notes"}, space=None).status == 200
-        # A request that has begun, and never ends, keeps the server for its grace.
-        wire.send(wire.request("POST", "/v1/spaces/notes/read", b"{}" + b" " * 500_000)[:400])
+        begin_without_end(wire)
         server.send(signal.SIGTERM)
         with pytest.raises((Closed, OSError)):
-            while True:
-                server.wire().ask("POST", "/v1/now")  # until nobody listens any more
+            for _ in range(100_000):  # until nobody listens any more
+                with server.wire() as late:
+                    late.ask("POST", "/v1/now")
         server.send(signal.SIGTERM)
         assert server.end()[0] == 1
 
 
 def test_a_request_that_never_ends_is_waited_for_no_longer_than_the_grace(store_path: Path) -> None:
     with ServerProcess(store_path, "--grace", "0.3") as server, server.wire() as wire:
-        assert wire.command("space_create", {"name": "notes"}, space=None).status == 200
-        wire.send(wire.request("POST", "/v1/spaces/notes/read", b"{}" + b" " * 500_000)[:400])
+        begin_without_end(wire)
         server.send(signal.SIGTERM)
         assert server.end() == (0, "")
 

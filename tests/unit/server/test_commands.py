@@ -90,6 +90,7 @@ STORY: list[tuple[str, dict[str, Any], str | None]] = [
     ("commit", sets(b="draft") | {"branch": "draft"}, "notes"),
     ("branches", {}, "notes"),
     ("diff", {"before": {}, "after": {"branch": "draft"}}, "notes"),
+    ("changes", {"before": {}, "after": {"branch": "draft"}, "limit": 1}, "notes"),
     ("merge", {"source": "draft", "dry_run": True}, "notes"),
     ("merge", {"source": "draft", "resolutions": {B: {"value": 7}}}, "notes"),
     ("merge", {"source": "draft", "resolutions": {B: 7}}, "notes"),
