@@ -48,7 +48,7 @@ class Exchange:
         self._head: Head = head_of(scope, behind_proxy=app.behind_proxy)
         self._request_id = request_id(self._head, app.ids)
         self._principal = NOBODY
-        self._is_counted = False  # in the principal's account
+        self._counted: Principal | None = None  # in whose account it is
         self._found: Found | None = None
         self._seen = Seen()
         self._page_headers: Headers = ()  # that let a page of an allowed origin read the answer
@@ -66,8 +66,8 @@ class Exchange:
             pass
         finally:
             self._app.buffered.release(self._held_bytes)
-            if self._is_counted:
-                self._app.accounts.end(self._principal)
+            if self._counted is not None:
+                self._app.accounts.end(self._counted)
             self._note(status, self._app.monotonic() - begun)
 
     async def _response(self) -> Response:
@@ -123,9 +123,9 @@ class Exchange:
             self._count(known)
 
     def _count(self, principal: Principal) -> None:
-        if not self._is_counted:
+        if self._counted is None:
             self._app.accounts.begin(principal)
-            self._principal, self._is_counted = principal, True
+            self._counted = principal
 
     # -- on the pool -----------------------------------------------------------------------------------
 
