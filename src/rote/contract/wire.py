@@ -93,20 +93,37 @@ def _check_known(kind: Any, plain: Any) -> None:
     while waiting:
         kind, plain = waiting.pop()
         arguments = get_args(kind)
-        if isinstance(kind, type) and issubclass(kind, Struct) and type(plain) is dict:
-            unknown = sorted(plain.keys() - _coder(kind).names)
-            if unknown:
-                raise InvalidInput(
-                    f"the command has no argument {unknown[0]!r:.80}", argument=unknown[0]
-                )
-            hints = get_type_hints(kind)
-            waiting += [(hints[name], plain.get(name)) for name in kind.__struct_fields__]
+        if not _holds_struct(kind):
+            continue
+        if isinstance(kind, type) and type(plain) is dict:
+            if not plain.keys() <= _coder(kind).names:
+                unknown = min(plain.keys() - _coder(kind).names)
+                raise InvalidInput(f"the command has no argument {unknown!r:.80}", argument=unknown)
+            waiting += [
+                (hint, plain[name])
+                for name, hint in _hints(kind).items()
+                if name in plain and _holds_struct(hint)
+            ]
         elif get_origin(kind) in (Union, types.UnionType):
             waiting += [(argument, plain) for argument in arguments]
         elif get_origin(kind) in (tuple, Sequence, list) and type(plain) is list:
             waiting += [(arguments[0], part) for part in plain]
         elif get_origin(kind) in (dict, Mapping) and type(plain) is dict:
             waiting += [(arguments[1], part) for part in plain.values()]
+
+
+@cache
+def _hints(kind: type[Struct]) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {name: hints[name] for name in kind.__struct_fields__}
+
+
+@cache
+def _holds_struct(kind: Any) -> bool:
+    """Whether values of a type can hold a struct."""
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return True
+    return any(_holds_struct(each) for each in get_args(kind) if each is not Ellipsis)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from rote.access.principals import Principal
-from rote.errors import Corrupt, InternalError, LimitExceeded, RoteError, Unavailable
+from rote.errors import Corrupt, InternalError, LimitExceeded, NotFound, RoteError, Unavailable
 from rote.server.access_log import Entry, FailedEntry
 from rote.server.messages import NOBODY, Head, Headers, Http, Pieces, Response, Seen
 from rote.server.origins import preflight
@@ -148,7 +148,14 @@ class Exchange:
     def _respond(self, found: Found, body: bytes, progress: Progress | None) -> Response:
         if found.row.right != "open":
             self._app.authentication.check_body(self._head, sha256(body).digest())
-        return found.route.function(self._http(found, body, progress))
+        http = self._http(found, body, progress)
+        try:
+            return found.route.function(http)
+        except NotFound:
+            # Spaces are found by their names without a look; a name may have gone to another one.
+            if not http.space or not self._app.service.admission.is_stale(http.space):
+                raise
+            return found.route.function(http)
 
     def _http(self, found: Found, body: bytes = b"", progress: Progress | None = None) -> Http:
         tell = None if progress is None else progress.tell

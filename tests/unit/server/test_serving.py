@@ -79,6 +79,28 @@ def test_runs_whose_owners_are_gone_are_ended(
             raise AssertionError("the run was never ended")
 
 
+def test_a_name_that_goes_to_another_space_is_followed(store_path: Path) -> None:
+    with (
+        rote.open(store_path) as elsewhere,
+        rote.open(store_path) as store,
+        serving(store) as server,
+        Wire(server.url, server.token) as wire,
+    ):
+        first = elsewhere.space("notes").did
+        assert wire.command("space").json["did"] == first
+        elsewhere.erase_space("notes", reason="asked", confirm="notes")
+        gone = wire.command("space")
+        assert (gone.status, gone.body) == (404, wire.command("space").body)
+        second = elsewhere.space("notes").did
+        assert wire.command("space").json["did"] == second != first
+        assert wire.command("commit", {"operations": [
+            {"op": "set", "id": "urn:a", "value": 1}]}).status == 200  # fmt: skip
+        elsewhere.erase_space("notes", reason="asked", confirm="notes")
+        third = elsewhere.space("notes").did
+        assert wire.command("read", {"ids": ["urn:a"]}).json["states"][0]["exists"] is False
+        assert wire.command("space").json["did"] == third
+
+
 class Gate(PortLayer):
     """A port whose answers to `now` wait until they are let through."""
 
