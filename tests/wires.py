@@ -47,7 +47,13 @@ class Wire:
         assert parts.hostname is not None
         made = socket.create_connection((parts.hostname, parts.port), REPLY_SECONDS_MAX)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket = made if tls is None else tls.wrap_socket(made, server_hostname=parts.hostname)
+        try:
+            self.socket = (
+                made if tls is None else tls.wrap_socket(made, server_hostname=parts.hostname)
+            )
+        except BaseException:
+            made.close()
+            raise
 
     def __enter__(self) -> "Wire":
         return self

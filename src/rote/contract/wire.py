@@ -29,10 +29,11 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, Raw, Struct, structs
 
+from rote.contract.answer_data import OF_COMMIT, STORED, is_left_out, shown
 from rote.contract.branches import Resolution
 from rote.contract.commands import Command, CopyIn, MakeCommit, Rehearse
 from rote.contract.copies import FoundationPage, LeftFact
-from rote.contract.facts import Commit, Fact
+from rote.contract.facts import Commit
 from rote.contract.operations import parse_operations
 from rote.contract.page_checks import check_page
 from rote.contract.reads import parse_reads
@@ -41,16 +42,6 @@ from rote.contract.table import Row
 from rote.errors import Corrupt, InvalidInput, RoteError
 from rote.values import Encoded, canonical, decode
 from rote.values.limits import DEPTH_MAX, MESSAGE_BYTES_MAX, MESSAGE_LEVELS
-
-# Members that hold stored canonical bytes, and their names on the wire.
-_STORED = {
-    (Fact, "data"): "body",
-    (Fact, "meta_data"): "meta",
-    (Commit, "meta_data"): "meta",
-    (LeftFact, "data"): "data",
-}
-# Members of a fact that are its commit's, by their names on the wire.
-_OF_COMMIT = ("at", "author", "meta")
 
 
 class Message(Struct, frozen=True):
@@ -133,7 +124,7 @@ def encode_answer(row: Row, answer: Any) -> Message:
     if type(answer) is bytes:
         return Message(b"{}", answer)
     kind = answer_type(row.command)
-    plain = {} if kind is type(None) else _coder(kind).plain(answer)
+    plain = {} if kind is type(None) else shown(kind)(answer)
     return Message(_encoded(plain if row.member is None else {row.member: plain}))
 
 
@@ -361,10 +352,10 @@ def _struct_coder(kind: type[Struct]) -> Coder:
     if issubclass(kind, Command):
         own["data"] = _BODY
     members = [
-        (name, _STORED.get((kind, name), name), own.get(name) or _coder(hints[name]))
+        (name, STORED.get((kind, name), name), own.get(name) or _coder(hints[name]))
         for name in kind.__struct_fields__
     ]
-    stored = {name for name, _, _ in members if (kind, name) in _STORED}
+    stored = {name for name, _, _ in members if (kind, name) in STORED}
     flat = {name for name, _, _ in members if name == "view" and hints[name] is View}
 
     def plain(value: Any) -> Any:
@@ -374,7 +365,7 @@ def _struct_coder(kind: type[Struct]) -> Coder:
         for name, wire_name, coder in members:
             part = getattr(value, name)
             if name in stored:
-                if part is not None or not _is_left_out(value, name):
+                if part is not None or not is_left_out(value, name):
                     made[wire_name] = None if part is None else Raw(part)
             elif name in flat:
                 made |= coder.plain(part)
@@ -405,11 +396,6 @@ def _struct_coder(kind: type[Struct]) -> Coder:
     return Coder(plain, value, frozenset(names))
 
 
-def _is_left_out(value: Any, name: str) -> bool:
-    """Whether the data of a fact was left out, because its reader has it: every other set has some."""
-    return type(value) is Fact and name == "data" and value.op == "set" and not value.erased
-
-
 def _commit_coder(coder: Coder) -> Coder:
     """Return the coder of commits whose facts do not repeat what the commit says: meta may be large."""
 
@@ -417,7 +403,7 @@ def _commit_coder(coder: Coder) -> Coder:
         made = coder.plain(commit)
         if isinstance(commit, Commit):
             for fact in made["facts"]:
-                for name in _OF_COMMIT:
+                for name in OF_COMMIT:
                     del fact[name]
         return made
 
@@ -458,8 +444,8 @@ def _sliced_type(kind: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, Struct):
         hints = get_type_hints(kind)
         fields: list[tuple[str, Any, Any]] = [
-            (_STORED[kind, name], Raw, Raw(b"null"))
-            if (kind, name) in _STORED
+            (STORED[kind, name], Raw, Raw(b"null"))
+            if (kind, name) in STORED
             else (name, _sliced_type(hints[name]), None)
             for name in kind.__struct_fields__
         ]

@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 
 from rote.contract import ReadState, StatePage, View
-from rote.contract.commands import GetHistory, GetLog, ListSides, PutSide, ReadPage, Scan
+from rote.contract.commands import (
+    GetHistory,
+    GetLog,
+    ListChanges,
+    ListSides,
+    PutSide,
+    ReadPage,
+    Scan,
+)
 from rote.errors import InvalidInput, LimitExceeded, NotFound, VersionNotFound
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, answered, put
 from rote.values.limits import MIB, PAGE_MAX
@@ -59,6 +67,35 @@ class PageTests(SpaceGround):
         assert ([row.key for row in page.rows], page.next) == (["n3"], None)
         page = answered(self, ListSides("note", limit=2))
         assert ([row.key for row in page.rows], page.next) == (["n0", "n1"], "n1")
+
+    def test_pages_of_changes_end_with_the_value_that_passes_their_bytes(self) -> None:
+        self.fill()
+        self.space.delete(IDS[0])
+        for limit, sizes in ((1_000, [3, 3]), (2, [2, 2, 2])):
+            found, met, beyond, after = list[Any](), [], None, View()
+            while True:
+                command = ListChanges(View(version=0), after, beyond, limit)
+                page = answered(self, command)
+                found += page.changes
+                met.append(len(page.changes))
+                if page.next is None:
+                    break
+                assert (page.before, page.after) == (0, 8)
+                beyond, after = page.next, View(version=page.after)
+            assert met == sizes
+            assert found == self.space.at(0).diff(8)
+
+    def test_pages_of_changes_pass_over_what_is_equal(self) -> None:
+        ids = [f"urn:n:{number:03d}" for number in range(300)]
+        self.space.transact([put(id, 1) for id in ids])
+        self.space.transact([put(id, 1 if id != ids[250] else 2) for id in ids])
+        page = answered(self, ListChanges(View(version=1), View(), limit=1))
+        assert [change.id for change in page.changes] == [ids[250]]
+        page = answered(self, ListChanges(View(version=1), View(), ids[250]))
+        assert (page.changes, page.next) == ((), None)
+        for refused in (7, b"urn:"):
+            with pytest.raises(InvalidInput):
+                answered(self, ListChanges(View(), View(), refused))  # type: ignore[arg-type]
 
     # -- reading by id -----------------------------------------------------------------------------
 
