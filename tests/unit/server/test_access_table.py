@@ -59,7 +59,7 @@ BESIDES: dict[tuple[Right, PathRule], str] = {
     ("read", "free"): "versions await",
     ("read", "ids"): "states made",
     ("read", "range"): "skip",
-    ("read", "none"): "postings vectors",
+    ("read", "none"): "postings vectors changes",
     ("write", "none"): "blob_piece blob_drop put_vectors drop_sides",
     ("owner", "none"): "find_written vector_names vectors_out",
 }
@@ -88,9 +88,9 @@ def arguments(name: str, inside: bool) -> dict[str, Any]:
     """Return arguments that name something within the path of a principal, or outside of it."""
     id = IN if inside else OUT
     record = {"namespace": "ops" if inside else "session", "kind": "k", "id": "1"}
-    writes = {"memory_put": {"value": 1}, "memory_append": {"entry": 1}}
+    writes = {"memory_put": {"payload": {}}, "memory_append": {"entry": {}}}
     if name == "memory_put_many":
-        names = {"record_kind": "k", "record_id": "1", "value": 1}
+        names = {"record_kind": "k", "record_id": "1", "payload": {}}
         return {"arguments": {"records": [{"namespace": record["namespace"], **names}]}}
     if name == "memory_list":
         return {"arguments": {"namespace": record["namespace"]}}
