@@ -108,14 +108,17 @@ def _check_known(kind: Any, plain: Any) -> None:
                 raise InvalidInput(
                     f"the command has no argument {unknown[0]!r:.80}", argument=unknown[0]
                 )
-            hints = get_type_hints(kind)
-            waiting += [(hints[name], plain.get(name)) for name in kind.__struct_fields__]
+            hints = _hints(kind)
+            waiting += [(hints[name], plain[name]) for name in plain.keys() & hints.keys()]
         elif get_origin(kind) in (Union, types.UnionType):
             waiting += [(argument, plain) for argument in arguments]
         elif get_origin(kind) in (tuple, Sequence, list) and type(plain) is list:
             waiting += [(arguments[0], part) for part in plain]
         elif get_origin(kind) in (dict, Mapping) and type(plain) is dict:
             waiting += [(arguments[1], part) for part in plain.values()]
+
+
+_hints = cache(get_type_hints)
 
 
 @contextmanager
@@ -133,13 +136,32 @@ def encode_answer(row: Row, answer: Any) -> Message:
     if type(answer) is bytes:
         return Message(b"{}", answer)
     kind = answer_type(row.command)
-    plain = {} if kind is type(None) else _coder(kind).plain(answer)
+    if _is_direct(kind):
+        plain = answer
+    else:
+        plain = {} if kind is type(None) else _coder(kind).plain(answer)
     return Message(_encoded(plain if row.member is None else {row.member: plain}))
 
 
 def encode_value(value: Struct) -> bytes:
     """Return one value of an answer, for example a commit, as it stands in a longer one."""
     return _encoded(_coder(type(value)).plain(value))
+
+
+@cache
+def _is_direct(kind: Any) -> bool:
+    """Whether the encoder writes answers of a type as they are: no member has another form on the wire.
+
+    Answers come from the store, so nothing in them has to be checked.
+    """
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        if any(struct is kind for struct, _ in _STORED):
+            return False
+        return all(_is_direct(hint) and hint is not View for hint in _hints(kind).values())
+    if kind in (bytes, Resolution, type(None)):
+        return False
+    parts = [each for each in get_args(kind) if each not in (Ellipsis, type(None))]
+    return all(_is_direct(each) for each in parts)
 
 
 def decode_answer(row: Row, message: Message) -> Any:
@@ -178,6 +200,7 @@ def decode_page(line: bytes) -> FoundationPage:
     return page
 
 
+@cache
 def answer_type(command: type[Command[Any]]) -> Any:
     """Return what a command says about the type of its answer."""
     (base,) = command.__orig_bases__  # type: ignore[attr-defined]
