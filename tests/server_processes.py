@@ -50,7 +50,9 @@ class ServerProcess:
         """End it as a crash would, unless it has ended already."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGKILL)
-        self._process.communicate()
+            self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
         self._said.close()
 
     @property

@@ -47,7 +47,13 @@ class Wire:
         assert parts.hostname is not None
         made = socket.create_connection((parts.hostname, parts.port), REPLY_SECONDS_MAX)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket = made if tls is None else tls.wrap_socket(made, server_hostname=parts.hostname)
+        try:
+            self.socket = (
+                made if tls is None else tls.wrap_socket(made, server_hostname=parts.hostname)
+            )
+        except BaseException:
+            made.close()
+            raise
 
     def __enter__(self) -> "Wire":
         return self
@@ -59,7 +65,7 @@ class Wire:
         self.socket.sendall(data)
 
     def ask(
-        self, method: str, target: str, body: bytes | None = None, **headers: str | None
+        self, method: str, target: str, body: bytes | None = None, /, **headers: str | None
     ) -> Reply:
         """Send a request and return its answer; a header of None is left out."""
         self.send(self.request(method, target, body, **headers))
@@ -73,7 +79,7 @@ class Wire:
         return self.ask("POST", place + name, body, **headers)
 
     def request(
-        self, method: str, target: str, body: bytes | None = None, **headers: str | None
+        self, method: str, target: str, body: bytes | None = None, /, **headers: str | None
     ) -> bytes:
         """Return the bytes of a request; `_` in the name of a header stands for `-`."""
         lines: dict[str, str | None] = {"host": self.host}

@@ -8,6 +8,7 @@ from tests.lanes import examples
 from tests.server_processes import ServerProcess
 
 COUNT = examples(10_000, 1_000_000)
+FILES_OF_A_THREAD = 3
 GROWTH_BYTES_MAX = 16 * MIB
 
 
@@ -25,5 +26,7 @@ def test_malformed_requests_leave_the_server_as_it_was(store_path: Path) -> None
         assert told > COUNT // 2, attack.statuses
         assert not [status for status in attack.statuses if status >= 500], attack.statuses
         assert {400, 401, 404, 405, 408, 413, 414, 415, 421, 431} - attack.statuses.keys() <= {408}
-        assert (server.threads, server.files) == (threads, files)
+        assert server.threads == threads
+        # A thread of the pool opens its files when it first reads.
+        assert server.files <= files + FILES_OF_A_THREAD * threads
         assert server.memory_bytes - memory < GROWTH_BYTES_MAX

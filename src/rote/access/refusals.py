@@ -47,9 +47,12 @@ def unauthenticated(reason: Reason, *, why: Fault | None = None) -> Denied:
     return Denied(_WORDS[reason], code="unauthenticated", **details)
 
 
-def no_such_space() -> NotFound:
-    """Return the error for a space that does not exist, and for one that the caller has no right in."""
-    return NotFound("there is no such space")
+def no_such_space(asked: str) -> NotFound:
+    """Return the error for a space that does not exist, and for one that the caller has no right in.
+
+    asked  its name or did, as it was sent
+    """
+    return NotFound(f"there is no space {asked!r} in this store", space=asked)
 
 
 def lacks_right(command: str, needs: Right) -> Denied:

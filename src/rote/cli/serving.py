@@ -110,14 +110,13 @@ def serve(
     room.check_settings(settings)
     if settings.auth == ("none",):
         stderr().print("everybody on this machine may read and write everything", style="red")
-    bound = bind(settings)
-    with open_store(
-        options.store,
-        durability=durability,
-        author=author,
-        modes=modes_of(options.store, config, environment),
-        create=not no_create,
-    ) as store:
+    modes = modes_of(options.store, config, environment)
+    with (
+        bind(settings) as bound,
+        open_store(
+            options.store, durability=durability, author=author, modes=modes, create=not no_create
+        ) as store,
+    ):
         server = Serving(store, settings, bound)
         if not server.serve_until_stopped(lambda: _tell(server, settings, options)):
             # A command is in the middle of its work. It is applied wholly or not at all.

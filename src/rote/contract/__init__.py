@@ -1,7 +1,15 @@
 """The seam between callers and stores: commands, the port that answers them, and frozen answers."""
 
 from rote.contract.blobs import BlobInfo, BlobPart, ByteStream, GcReport
-from rote.contract.branches import DELETE, Branch, Change, MergeConflict, MergeResult, Resolution
+from rote.contract.branches import (
+    DELETE,
+    Branch,
+    Change,
+    ChangePage,
+    MergeConflict,
+    MergeResult,
+    Resolution,
+)
 from rote.contract.compactions import Compaction
 from rote.contract.copies import (
     CHECKPOINT,
@@ -62,6 +70,7 @@ __all__ = [
     "ByteStream",
     "Caller",
     "Change",
+    "ChangePage",
     "Clock",
     "Commit",
     "Compaction",

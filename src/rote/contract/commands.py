@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from rote.contract.blobs import BlobInfo, BlobPart, GcReport
-from rote.contract.branches import Branch, Change, MergeResult, Resolution
+from rote.contract.branches import Branch, Change, ChangePage, MergeResult, Resolution
 from rote.contract.compactions import Compaction
 from rote.contract.copies import CopyPage, FoundationCursor, FoundationPage, SidePage
 from rote.contract.erasures import Erasure, SpaceErasure
@@ -389,6 +389,16 @@ class Diff(Command[tuple[Change, ...]], frozen=True, gc=False):
 
     before: View
     after: View
+
+
+class ListChanges(Command[ChangePage], frozen=True, gc=False):
+    """Ask what turns one state into another like Diff, in pages that end with the value that passes
+    their bytes."""
+
+    before: View
+    after: View
+    beyond: str | None = None  # only ids after this one
+    limit: int = PAGE_MAX
 
 
 # -- side rows -------------------------------------------------------------------------------------

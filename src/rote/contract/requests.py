@@ -14,7 +14,7 @@ class Guard(Struct, frozen=True, gc=False):
 
     kind: str
     key: str
-    fence: int
+    fence: int  # 0: there is no such row yet, and the commit makes it
     body: Json = None  # what the row holds after the commit
     stamped: bool = False  # whether the commit's `version` and `at` become members of the body
     drop: bool = False  # whether there is no such row after the commit; then it has no body

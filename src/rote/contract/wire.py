@@ -29,10 +29,11 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, Raw, Struct, structs
 
+from rote.contract.answer_data import OF_COMMIT, STORED, is_left_out, shown
 from rote.contract.branches import Resolution
 from rote.contract.commands import Command, CopyIn, MakeCommit, Rehearse
 from rote.contract.copies import FoundationPage, LeftFact
-from rote.contract.facts import Commit, Fact
+from rote.contract.facts import Commit
 from rote.contract.operations import parse_operations
 from rote.contract.page_checks import check_page
 from rote.contract.reads import parse_reads
@@ -41,16 +42,6 @@ from rote.contract.table import Row
 from rote.errors import Corrupt, InvalidInput, RoteError
 from rote.values import Encoded, canonical, decode
 from rote.values.limits import DEPTH_MAX, MESSAGE_BYTES_MAX, MESSAGE_LEVELS
-
-# Members that hold stored canonical bytes, and their names on the wire.
-_STORED = {
-    (Fact, "data"): "body",
-    (Fact, "meta_data"): "meta",
-    (Commit, "meta_data"): "meta",
-    (LeftFact, "data"): "data",
-}
-# Members of a fact that are its commit's, by their names on the wire.
-_OF_COMMIT = ("at", "author", "meta")
 
 
 class Message(Struct, frozen=True):
@@ -102,14 +93,17 @@ def _check_known(kind: Any, plain: Any) -> None:
     while waiting:
         kind, plain = waiting.pop()
         arguments = get_args(kind)
-        if isinstance(kind, type) and issubclass(kind, Struct) and type(plain) is dict:
-            unknown = sorted(plain.keys() - _coder(kind).names)
-            if unknown:
-                raise InvalidInput(
-                    f"the command has no argument {unknown[0]!r:.80}", argument=unknown[0]
-                )
-            hints = _hints(kind)
-            waiting += [(hints[name], plain[name]) for name in plain.keys() & hints.keys()]
+        if not _holds_struct(kind):
+            continue
+        if isinstance(kind, type) and type(plain) is dict:
+            if not plain.keys() <= _coder(kind).names:
+                unknown = min(plain.keys() - _coder(kind).names)
+                raise InvalidInput(f"the command has no argument {unknown!r:.80}", argument=unknown)
+            waiting += [
+                (hint, plain[name])
+                for name, hint in _hints(kind).items()
+                if name in plain and _holds_struct(hint)
+            ]
         elif get_origin(kind) in (Union, types.UnionType):
             waiting += [(argument, plain) for argument in arguments]
         elif get_origin(kind) in (tuple, Sequence, list) and type(plain) is list:
@@ -118,7 +112,18 @@ def _check_known(kind: Any, plain: Any) -> None:
             waiting += [(arguments[1], part) for part in plain.values()]
 
 
-_hints = cache(get_type_hints)
+@cache
+def _hints(kind: type[Struct]) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {name: hints[name] for name in kind.__struct_fields__}
+
+
+@cache
+def _holds_struct(kind: Any) -> bool:
+    """Whether values of a type can hold a struct."""
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return True
+    return any(_holds_struct(each) for each in get_args(kind) if each is not Ellipsis)
 
 
 @contextmanager
@@ -136,32 +141,13 @@ def encode_answer(row: Row, answer: Any) -> Message:
     if type(answer) is bytes:
         return Message(b"{}", answer)
     kind = answer_type(row.command)
-    if _is_direct(kind):
-        plain = answer
-    else:
-        plain = {} if kind is type(None) else _coder(kind).plain(answer)
+    plain = {} if kind is type(None) else shown(kind)(answer)
     return Message(_encoded(plain if row.member is None else {row.member: plain}))
 
 
 def encode_value(value: Struct) -> bytes:
     """Return one value of an answer, for example a commit, as it stands in a longer one."""
     return _encoded(_coder(type(value)).plain(value))
-
-
-@cache
-def _is_direct(kind: Any) -> bool:
-    """Whether the encoder writes answers of a type as they are: no member has another form on the wire.
-
-    Answers come from the store, so nothing in them has to be checked.
-    """
-    if isinstance(kind, type) and issubclass(kind, Struct):
-        if any(struct is kind for struct, _ in _STORED):
-            return False
-        return all(_is_direct(hint) and hint is not View for hint in _hints(kind).values())
-    if kind in (bytes, Resolution, type(None)):
-        return False
-    parts = [each for each in get_args(kind) if each not in (Ellipsis, type(None))]
-    return all(_is_direct(each) for each in parts)
 
 
 def decode_answer(row: Row, message: Message) -> Any:
@@ -200,7 +186,6 @@ def decode_page(line: bytes) -> FoundationPage:
     return page
 
 
-@cache
 def answer_type(command: type[Command[Any]]) -> Any:
     """Return what a command says about the type of its answer."""
     (base,) = command.__orig_bases__  # type: ignore[attr-defined]
@@ -384,10 +369,10 @@ def _struct_coder(kind: type[Struct]) -> Coder:
     if issubclass(kind, Command):
         own["data"] = _BODY
     members = [
-        (name, _STORED.get((kind, name), name), own.get(name) or _coder(hints[name]))
+        (name, STORED.get((kind, name), name), own.get(name) or _coder(hints[name]))
         for name in kind.__struct_fields__
     ]
-    stored = {name for name, _, _ in members if (kind, name) in _STORED}
+    stored = {name for name, _, _ in members if (kind, name) in STORED}
     flat = {name for name, _, _ in members if name == "view" and hints[name] is View}
 
     def plain(value: Any) -> Any:
@@ -397,7 +382,7 @@ def _struct_coder(kind: type[Struct]) -> Coder:
         for name, wire_name, coder in members:
             part = getattr(value, name)
             if name in stored:
-                if part is not None or not _is_left_out(value, name):
+                if part is not None or not is_left_out(value, name):
                     made[wire_name] = None if part is None else Raw(part)
             elif name in flat:
                 made |= coder.plain(part)
@@ -428,11 +413,6 @@ def _struct_coder(kind: type[Struct]) -> Coder:
     return Coder(plain, value, frozenset(names))
 
 
-def _is_left_out(value: Any, name: str) -> bool:
-    """Whether the data of a fact was left out, because its reader has it: every other set has some."""
-    return type(value) is Fact and name == "data" and value.op == "set" and not value.erased
-
-
 def _commit_coder(coder: Coder) -> Coder:
     """Return the coder of commits whose facts do not repeat what the commit says: meta may be large."""
 
@@ -440,7 +420,7 @@ def _commit_coder(coder: Coder) -> Coder:
         made = coder.plain(commit)
         if isinstance(commit, Commit):
             for fact in made["facts"]:
-                for name in _OF_COMMIT:
+                for name in OF_COMMIT:
                     del fact[name]
         return made
 
@@ -481,8 +461,8 @@ def _sliced_type(kind: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, Struct):
         hints = get_type_hints(kind)
         fields: list[tuple[str, Any, Any]] = [
-            (_STORED[kind, name], Raw, Raw(b"null"))
-            if (kind, name) in _STORED
+            (STORED[kind, name], Raw, Raw(b"null"))
+            if (kind, name) in STORED
             else (name, _sliced_type(hints[name]), None)
             for name in kind.__struct_fields__
         ]

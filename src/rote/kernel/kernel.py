@@ -114,6 +114,8 @@ TABLE = Table([
         by_caller=True),
     Row(c.ListBranches, "branches", f"{_BRANCHES}:list_branches", "read", "free", "always",
         "branches"),
+    Row(c.ListChanges, "changes", "rote.kernel.branching.diffs:list_changes", "read", "none",
+        "always"),
     Row(c.Diff, "diff", "rote.kernel.branching.diffs:diff", "read", "none", "always", "changes"),
 
     Row(c.GetSide, "side", f"{_SIDES}:get_side", "read", "none", "always", "row"),

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 from msgspec import Struct
 
 from rote.access.acl import UNWRITTEN, granted
-from rote.access.principals import Principal, standing_in
+from rote.access.principals import Principal
 from rote.access.refusals import lacks_right, no_such_space, outside_path
 from rote.access.rights import Held
 from rote.contract import (
@@ -59,27 +59,37 @@ class Admission(Gates):
         if not row.space:
             if row.right == "operator" and row.name != "space_create" and not principal.is_operator:
                 raise lacks_right(row.name, row.right)
-            return Admitted("", AdmittedPort(self, principal, "", row))
+            return Admitted("", AdmittedPort(self, principal, row))
         did = self.find(principal, space).did
         rule: PathRule = "none" if row.path == "none" else "free"  # names are judged with arguments
         needed = _LEAST.get(row.name, row.right)
         if needed != "authenticated":
-            self.look(principal, did).held_for(row.name, needed, rule)
-        return Admitted(did, AdmittedPort(self, principal, did, row))
+            self.look(principal, did, space).held_for(row.name, needed, rule)
+        return Admitted(did, AdmittedPort(self, principal, row, space=did, asked=space))
 
 
 class AdmittedPort(PortLayer):
     """The port of one principal to one space, for one command of the server's table.
 
-    A command of the kernel is judged by its own row. What a row of the server's own asks to make its
-    answer is judged by that row, and by what its arguments name.
+    A command of the kernel is judged by its own row, also where a route sends it. What a command of the
+    server's own asks to make its answer is judged by its row, and by what its arguments name.
     """
 
-    def __init__(self, gates: Gates, principal: Principal, space: str, row: ServerRow) -> None:
+    def __init__(
+        self,
+        gates: Gates,
+        principal: Principal,
+        row: ServerRow,
+        *,
+        space: str = "",
+        asked: str = "",
+    ) -> None:
+        """space, asked  the did, and what the principal calls it; empty for a command to the store"""
         super().__init__(gates.port_of(principal.author))
         self.gates = gates
         self.principal = principal
         self.space = space
+        self._asked = asked
         self._row = row
         self._named: Named | None = None
 
@@ -102,7 +112,7 @@ class AdmittedPort(PortLayer):
         return self._admitted(space, command, ask)
 
     def begin(self, space: str, command: c.Work[R], /) -> Task[R]:
-        self._judge(self._look(space), command)
+        self._judge(self.look(space), command)
         return _AdmittedTask(self, space, command)
 
     def result(self, space: str, command: c.Work[R], begun: "_AdmittedTask[R]") -> R:
@@ -115,7 +125,7 @@ class AdmittedPort(PortLayer):
         return self._admitted(space, command, work)
 
     def watch(self, space: str, command: c.Watch, /) -> Watching:
-        look = self._look(space)
+        look = self.look(space)
         held = self._judge(look, command)
         ready = checked(self._port, space, look, held, command)
         return _AdmittedWatching(self, command, held, self._port.watch(space, ready))
@@ -125,20 +135,21 @@ class AdmittedPort(PortLayer):
 
     def judge_again(self, command: c.Watch, held: Held) -> None:
         """Raise when what a watch shows is not for its principal any more."""
-        now = self._judge(self._look(self.space), command)
+        now = self._judge(self.look(self.space), command)
         if now.path is not None and now.path != held.path:
             raise outside_path("watch", "walk")
 
     # -- judging -----------------------------------------------------------------------------------
 
-    def _look(self, space: str) -> Look:
+    def look(self, space: str) -> Look:
+        """Return what the principal holds now."""
         if space != self.space or not space:
             raise InternalError("a command went to a space that its principal was not let into")
-        return self.gates.look(self.principal, space)
+        return self.gates.look(self.principal, space, self._asked)
 
     def _judge(self, look: Look, command: c.Command[Any]) -> Held:
         row = self._row
-        if row.kernel is None:
+        if row.kernel is None and row.way == "command":
             return look.held_for(row.name, row.right, row.path, self._named)
         asked = KERNEL.row(type(command))
         is_rehearsal = isinstance(command, c.Merge) and command.dry_run is True
@@ -148,7 +159,7 @@ class AdmittedPort(PortLayer):
     def _admitted(self, space: str, command: Any, ask: Callable[[Any], R]) -> R:
         """Ask as often as only the ACL has changed meanwhile, with the rights of each time."""
         for _ in range(ACL_LOOKS_MAX):
-            look = self._look(space)
+            look = self.look(space)
             held = self._judge(look, command)
             ready = checked(self._port, space, look, held, command)
             try:
@@ -184,7 +195,8 @@ class AdmittedPort(PortLayer):
         except Denied as error:
             if error.code != "reserved_name":
                 raise
-            raise no_such_space() from None
+            asked = getattr(command, "space", None) or getattr(command, "name", "")
+            raise no_such_space(asked) from None
 
     def _spaces(self, command: c.ListSpaces) -> SpacePage:
         """Return a page of spaces, those of them in which the principal holds something."""
@@ -193,7 +205,7 @@ class AdmittedPort(PortLayer):
 
     def _is_shown(self, info: SpaceInfo) -> bool:
         try:
-            return bool(self.gates.look(self.principal, info.did).standing.held)
+            return bool(self.gates.look(self.principal, info.did, info.did).standing.held)
         except NotFound:
             return False  # it was erased meanwhile
 
@@ -208,10 +220,10 @@ class AdmittedPort(PortLayer):
                 return self._port.answer("", command)
             if is_free and self.gates.open_creation and principal.name.startswith("did:"):
                 return self._make(name)
-            raise refused(standing_in(principal, "", None, now=self.gates.now())) from None
-        standing = self.gates.look(principal, info.did).standing
+            raise self.gates.absent(principal, name, error) from None
+        standing = self.gates.look(principal, info.did, name).standing
         if not standing.held:
-            raise refused(standing)
+            raise refused(standing, name)
         return info
 
     def _make(self, name: str) -> SpaceInfo:
@@ -222,7 +234,7 @@ class AdmittedPort(PortLayer):
         try:
             self._port.answer(info.did, c.MakeCommit([operation], unchanged_since=0))
         except Conflict:  # somebody else was faster
-            raise no_such_space() from None
+            raise no_such_space(name) from None
         return info
 
 

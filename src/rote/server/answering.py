@@ -27,8 +27,6 @@ from rote.space.sources import port_of_store
 from rote.values.ranges import prefix_end
 
 _NOTHING = Once()
-# The server's own space: its did is the server's, its entities and side rows are tokens and grants.
-SERVER_SPACE = "rote.server"
 
 
 class Service:
@@ -76,6 +74,25 @@ class Service:
         arguments  one JSON object, as it came or decoded
         seen       takes what is known of the space, also when an error is raised
         """
+        asked = self.ask(principal, space, name, arguments, seen=seen, once=once, tell=tell)
+        try:
+            return TABLE[name].answer(asked)
+        finally:
+            with suppress(RoteError):  # the answer, or its error, says more
+                self.look(seen)
+
+    def ask(
+        self,
+        principal: Principal,
+        space: str,
+        name: str,
+        arguments: bytes | Mapping[str, Any],
+        *,
+        seen: Seen,
+        once: Once = _NOTHING,
+        tell: Tell | None = None,
+    ) -> Asked:
+        """Let a principal in with a command, and return all that its answer is made of."""
         row = TABLE.get(name)
         if row is None or row.way == "inside":
             raise NotFound(f"there is no command {name!r:.80}")
@@ -83,12 +100,7 @@ class Service:
         port = self.enter(principal, name, space, seen)
         made = _arguments(row, members, once)
         port.name(made)
-        asked = Asked(principal, port, seen.space or "", made, self, seen, tell)
-        try:
-            return row.answer(asked)
-        finally:
-            with suppress(RoteError):  # the answer, or its error, says more
-                self.look(seen)
+        return Asked(principal, port, seen.space or "", made, self, seen, tell)
 
     def document(self) -> bytes:
         """Return the document of this server, OpenAPI."""

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 
 from rote.errors import InvalidInput
 from rote.server.answering import Service
-from rote.server.messages import Head, Http, Pieces, Response
+from rote.server.messages import Head, Http, Response
 from rote.server.requests import once_in
 from rote.server.routes import Route
 from rote.server.rows import ServerRow
-from rote.server.statuses import JSON
+from rote.server.statuses import JSON, NDJSON
+from rote.server.visits import streamed
 
 
 def command_routes(rows: Iterable[ServerRow]) -> list[Route]:
@@ -20,24 +21,14 @@ def _route(row: ServerRow) -> Route:
     def function(http: Http) -> Response:
         check_no_query(http.head)
         service: Service = http.service
-        body = service.answer(
-            http.principal,
-            http.space,
-            row.name,
-            http.body,
-            seen=http.seen,
-            once=once_in(http.head),
-            tell=http.tell,
-        )
-        return answered(body)
+        asked = http.principal, http.space, row.name, http.body
+        if row.lines is not None and http.accepts(NDJSON):
+            return streamed(row.lines(service.ask(*asked, seen=http.seen)))
+        body = service.answer(*asked, seen=http.seen, once=once_in(http.head), tell=http.tell)
+        return Response(200, (JSON,), body)
 
     place = "/v1/spaces/{space}/" if row.space else "/v1/"
     return Route("POST", place + row.name, row.name, function)
-
-
-def answered(body: bytes | Pieces) -> Response:
-    """Return the response to a command that was answered."""
-    return Response(200, (JSON,), body)
 
 
 def check_no_query(head: Head) -> None:

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from rote.access.principals import Principal
-from rote.errors import Corrupt, InternalError, LimitExceeded, RoteError, Unavailable
+from rote.errors import Corrupt, InternalError, LimitExceeded, NotFound, RoteError, Unavailable
 from rote.server.access_log import Entry, FailedEntry
 from rote.server.messages import NOBODY, Head, Headers, Http, Pieces, Response, Seen, Upload
 from rote.server.origins import preflight
@@ -50,7 +50,7 @@ class Exchange:
         self._head: Head = head_of(scope, behind_proxy=app.behind_proxy)
         self._request_id = request_id(self._head, app.ids)
         self._principal = NOBODY
-        self._is_counted = False  # in the principal's account
+        self._counted: Principal | None = None  # in whose account it is
         self._found: Found | None = None
         self._seen = Seen()
         self._page_headers: Headers = ()  # that let a page of an allowed origin read the answer
@@ -68,8 +68,8 @@ class Exchange:
             pass
         finally:
             self._app.buffered.release(self._held_bytes)
-            if self._is_counted:
-                self._app.accounts.end(self._principal)
+            if self._counted is not None:
+                self._app.accounts.end(self._counted)
             self._note(status, self._app.monotonic() - begun)
 
     async def _response(self) -> Response:
@@ -125,9 +125,9 @@ class Exchange:
             self._count(known)
 
     def _count(self, principal: Principal) -> None:
-        if not self._is_counted:
+        if self._counted is None:
             self._app.accounts.begin(principal)
-            self._principal, self._is_counted = principal, True
+            self._counted = principal
 
     # -- on the pool -----------------------------------------------------------------------------------
 
@@ -150,7 +150,14 @@ class Exchange:
     def _respond(self, found: Found, body: bytes, progress: Progress | None) -> Response:
         if found.row.right != "open":
             self._app.authentication.check_body(self._head, sha256(body).digest())
-        return found.route.function(self._http(found, body, progress))
+        http = self._http(found, body, progress)
+        try:
+            return found.route.function(http)
+        except NotFound:
+            # Spaces are found by their names without a look; a name may have gone to another one.
+            if not http.space or not self._app.service.admission.is_stale(http.space):
+                raise
+            return found.route.function(http)
 
     def _http(self, found: Found, body: bytes = b"", progress: Progress | None = None) -> Http:
         tell = None if progress is None else progress.tell

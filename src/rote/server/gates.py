@@ -17,7 +17,7 @@ from rote.access.rights import Held, covers
 from rote.contract import Caller, Clock, Port, SpaceInfo
 from rote.contract.commands import FindSpace, GetSide, PutSide, Read
 from rote.contract.table import PathRule, Right
-from rote.errors import Denied, NotFound
+from rote.errors import Denied, InvalidInput, NotFound, RoteError
 from rote.server.named import Named
 from rote.values import micros_of
 from rote.values.limits import ACLS_KEPT
@@ -31,6 +31,7 @@ class Look(Struct, frozen=True):
     standing: Standing
     acl: Acl | None  # None when it cannot be read, or was not asked
     version: int | None  # of the ACL that says so; None when it was not asked
+    asked: str  # the space, as the principal has named it
 
     def held_for(
         self, command: str, needed: Right, rule: PathRule = "free", named: Named | None = None
@@ -38,7 +39,7 @@ class Look(Struct, frozen=True):
         """Return the right by which a command may be done; NotFound or Denied without one."""
         standing = self.standing
         if not standing.held:
-            raise refused(standing)
+            raise refused(standing, self.asked)
         enough = [held for held in standing.held if covers(held.right, needed)]
         if not enough:
             raise lacks_right(command, needed)
@@ -59,23 +60,51 @@ class Gates:
         self.open_creation = open_creation
         self._clock = clock
         self._mutex = threading.Lock()
+        self._names: dict[str, SpaceInfo] = {}  # spaces by name or did, as they were found
         self._acls: OrderedDict[tuple[str, str], Acl | None] = OrderedDict()  # by space and hash
         self._ports: OrderedDict[str | None, Port] = OrderedDict()  # by author
         self._delegations: OrderedDict[tuple[str, str], None] = OrderedDict()  # that are kept
 
     def find(self, principal: Principal, space: str) -> SpaceInfo:
         """Return a space by name or did; one that is not there is refused like one without a right."""
+        known = self._names.get(space)
+        if known is not None:
+            return known
         try:
-            return self.port.answer("", FindSpace(space))
-        except (NotFound, Denied):
-            raise refused(standing_in(principal, "", None, now=self.now())) from None
+            return self._find(space)
+        except (InvalidInput, NotFound, Denied) as error:
+            raise self.absent(principal, space, error) from None
 
-    def look(self, principal: Principal, space: str) -> Look:
+    def _find(self, space: str) -> SpaceInfo:
+        found = self.port.answer("", FindSpace(space))
+        if len(self._names) >= ACLS_KEPT:
+            self._names.clear()
+        self._names[space] = found
+        return found
+
+    def is_stale(self, space: str) -> bool:
+        """Whether a name does not stand for the space any more that it stood for: that was erased."""
+        known = self._names.pop(space, None)
+        try:
+            return known is not None and self._find(space) != known
+        except RoteError:
+            return True
+
+    def absent(self, principal: Principal, asked: str, error: RoteError) -> RoteError:
+        """Return the error for a space that is not there, or is the library's own.
+
+        An operator is told what the store says, all others what they are told of every space.
+        """
+        if principal.is_operator:
+            return error if isinstance(error, NotFound) else no_such_space(asked)
+        return refused(standing_in(principal, "", None, now=self.now()), asked)
+
+    def look(self, principal: Principal, space: str, asked: str) -> Look:
         """Return what a principal holds in a space now."""
         if principal.is_operator or principal.bound is not None:
-            return Look(standing_in(principal, space, None, now=self.now()), None, None)
+            return Look(standing_in(principal, space, None, now=self.now()), None, None, asked)
         acl, version = self.acl(space)
-        return Look(standing_in(principal, space, acl, now=self.now()), acl, version)
+        return Look(standing_in(principal, space, acl, now=self.now()), acl, version, asked)
 
     def acl(self, space: str) -> tuple[Acl | None, int]:
         """Return the ACL in force, None when only operators have rights, and its version."""
@@ -117,11 +146,11 @@ class Gates:
         return micros_of(self._clock.now())
 
 
-def refused(standing: Standing) -> NotFound | Denied:
+def refused(standing: Standing, asked: str) -> NotFound | Denied:
     """Return the error for a principal that holds nothing in a space, be it there or not."""
     if standing.fault is not None:
         return unauthenticated("proofs", why=standing.fault)
-    return no_such_space()
+    return no_such_space(asked)
 
 
 def _keep(mutex: threading.Lock, kept: OrderedDict[Any, Any], key: Any, value: Any) -> None:

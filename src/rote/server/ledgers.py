@@ -44,10 +44,9 @@ class RunCommitted(Struct, frozen=True):
 
 
 def list_runs(port: Port, space: str, asked: RunsAsked) -> RunPage:
-    sides = port.answer(space, ListSides(RUN, asked.after or "", asked.limit))
+    page = port.answer(space, ListSides(RUN, asked.after or "", asked.limit))
     ledger = Ledger(port)
-    runs = tuple(ledger.row_of(space, side).record() for side in sides)
-    return RunPage(runs, runs[-1].run_id if len(runs) == asked.limit else None)
+    return RunPage(tuple(ledger.row_of(space, side).record() for side in page.rows), page.next)
 
 
 def commit_run(port: Port, space: str, asked: RunCommitted) -> Commit:

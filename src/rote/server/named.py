@@ -32,7 +32,7 @@ def range_named(range_of: Callable[[Any], tuple[Any, Any]], arguments: Any) -> N
 def _parts(command: Any, path: str) -> Iterator[bool]:
     """Yield for each part of a command whether it lies within a path; False for an unknown command."""
     match command:
-        case c.Read() | c.GetMade():
+        case c.Read() | c.ReadPage() | c.GetMade():
             yield _is_sequence(command.ids)
             yield from (_is_inside(id, path) for id in command.ids)
         case c.GlanceAt() | c.GetHistory():

@@ -66,6 +66,7 @@ def _answer_retrieve(asked: Asked) -> bytes:
         """Open a source for one who may read all records in it."""
         seen = Seen()
         port = service.enter(asked.principal, "memory_search", name, seen)
+        port.name(MemoryCall())
         return held(service.store, port, seen.space or "")
 
     found = examine_for(

@@ -4,7 +4,7 @@ Kernel rows are made from the kernel's table; the server's own are listed by han
 """
 
 from binascii import b2a_base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -51,6 +51,8 @@ class ServerRow(Struct, frozen=True):
     ids: Callable[[Any], Iterable[str]] | None = None
     range: Callable[[Any], tuple[str, str | None]] | None = None  # of ids, half open
     answers: Any = None  # the type of the answer, for documents
+    # The parts of the answer as JSON, where a client may ask for them as lines.
+    lines: Callable[[Asked], Iterator[bytes]] | None = None
 
     def takes(self, name: str) -> bool:
         """Whether it has an argument."""

@@ -40,7 +40,7 @@ from rote.values.limits import (
     TOKENS_MAX,
 )
 
-NAME = "rote.server"
+SERVER_SPACE = "rote.server"
 _NONCE, _GRANT = "nonce", "grant"
 _SECOND = 1_000_000
 
@@ -48,7 +48,7 @@ _SECOND = 1_000_000
 def open_server_space(port: Port, *, author: str | None = None) -> "ServerSpace":
     """Return the server's space of a store; it is made when there is none."""
     library = port.for_caller(Caller(author, is_library=True))
-    return ServerSpace(library, library.answer("", FindSpace(NAME, create=True)))
+    return ServerSpace(library, library.answer("", FindSpace(SERVER_SPACE, create=True)))
 
 
 class ServerSpace:
@@ -162,11 +162,11 @@ class ServerSpace:
 
     def _sweep(self, kind: str, now: int) -> None:
         """Drop rows that have ended, among the next so many."""
-        rows = self._port.answer(self.did, ListSides(kind, self._swept[kind], PAGE_MAX))
-        over = tuple((row.key, row.fence) for row in rows if _is_over(row, now))
+        page = self._port.answer(self.did, ListSides(kind, self._swept[kind], PAGE_MAX))
+        over = tuple((row.key, row.fence) for row in page.rows if _is_over(row, now))
         if over:
             self._port.answer(self.did, DropSides(kind, over))
-        self._swept[kind] = rows[-1].key if len(rows) == PAGE_MAX else ""
+        self._swept[kind] = page.next or ""
 
 
 def _is_over(row: SideRow, now: int) -> bool:

@@ -15,7 +15,7 @@ import uvicorn
 from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.opening.sources import SystemIds
 from rote.server.access_log import open_log
-from rote.server.answering import SERVER_SPACE, Service
+from rote.server.answering import Service
 from rote.server.application import Application
 from rote.server.authentication import Authentication
 from rote.server.commands import command_routes
@@ -179,16 +179,11 @@ class Serving(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         # uvicorn would raise the signal again at the end, so that the process does not exit with 0.
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        handled = (signal.SIGINT, signal.SIGTERM)
-        before = {each: signal.signal(each, self._on_signal) for each in handled}
-        try:
-            yield
-        finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
+        # The handlers stay until the process ends: a second signal may come while the store closes.
+        if threading.current_thread() is threading.main_thread():
+            for each in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(each, self._on_signal)
+        yield
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.should_exit:

@@ -22,15 +22,16 @@ def serving(store: Store, **options: Any) -> Iterator[Serving]:
         **{name: options.pop(name) for name in Limits.__struct_fields__ if name in options}
     )
     settings = Settings(**{"port": 0, "limits": limits, "access_log": "none", **options})
-    server = Serving(store, settings, bind(settings))
     is_listening = threading.Event()
-    thread = threading.Thread(
-        target=server.serve_until_stopped, args=[is_listening.set], name="rote-serving"
-    )
-    thread.start()
-    try:
-        assert is_listening.wait(START_SECONDS_MAX), "the server did not start"
-        yield server
-    finally:
-        server.stop()
-        thread.join()
+    with bind(settings) as bound:
+        server = Serving(store, settings, bound)
+        thread = threading.Thread(
+            target=server.serve_until_stopped, args=[is_listening.set], name="rote-serving"
+        )
+        thread.start()
+        try:
+            assert is_listening.wait(START_SECONDS_MAX), "the server did not start"
+            yield server
+        finally:
+            server.stop()
+            thread.join()

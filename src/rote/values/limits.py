@@ -635,6 +635,8 @@ RECOVERY_SECONDS = 10
 # How often connections are looked at for those whose time is over.
 SERVER_CONNECTION_LOOK_SECONDS = 0.1
 # How long a stopping server waits for a connection's next request, which it answers, before it closes it.
-SERVER_LAST_REQUEST_SECONDS = 0.25
+SERVER_LAST_REQUEST_SECONDS = 0.5
 # How long threads that are in the middle of a command may take to end when the server stops.
 POOL_END_SECONDS = 1
+# A difference of two states that is answered whole; as lines it may be longer.
+DIFF_BYTES_MAX = 64 * MIB

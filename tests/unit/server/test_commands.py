@@ -17,7 +17,7 @@ from rote.contract.vectors import vectors_name
 from rote.contract.wire import Message, decode_command, encode_answer
 from rote.errors import RoteError
 from rote.kernel.kernel import TABLE as KERNEL
-from rote.server.answering import SERVER_SPACE
+from rote.server.server_space import SERVER_SPACE
 from rote.server.statuses import status_of
 from rote.server.table import TABLE
 from rote.space.sources import port_of_store
@@ -90,6 +90,7 @@ STORY: list[tuple[str, dict[str, Any], str | None]] = [
     ("commit", sets(b="draft") | {"branch": "draft"}, "notes"),
     ("branches", {}, "notes"),
     ("diff", {"before": {}, "after": {"branch": "draft"}}, "notes"),
+    ("changes", {"before": {}, "after": {"branch": "draft"}, "limit": 1}, "notes"),
     ("merge", {"source": "draft", "dry_run": True}, "notes"),
     ("merge", {"source": "draft", "resolutions": {B: {"value": 7}}}, "notes"),
     ("merge", {"source": "draft", "resolutions": {B: 7}}, "notes"),
@@ -126,7 +127,6 @@ STORY: list[tuple[str, dict[str, Any], str | None]] = [
     ("adopt", {"did": "did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp", "name": "new"},
      None),
     ("space_erase", {"space": "other", "reason": "asked", "confirm": "other"}, None),
-    ("space", {}, "other"),
 ]  # fmt: skip
 
 

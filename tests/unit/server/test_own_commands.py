@@ -9,8 +9,8 @@ import pytest
 import rote
 from rote.contract import Caller
 from rote.contract.commands import FindSpace
-from rote.server.answering import SERVER_SPACE
 from rote.server.memories import VERBS
+from rote.server.server_space import SERVER_SPACE
 from rote.space.sources import port_of_store
 from rote.testing import FixedClock, SeededIds
 from rote.testing.serving import serving

@@ -7,6 +7,7 @@ import pytest
 import rote
 from rote.server.serving import Serving
 from rote.testing.serving import serving
+from rote.values import decode
 from tests.wires import Wire
 
 READ = "/v1/spaces/notes/read"
@@ -314,6 +315,21 @@ def test_long_work_may_tell_of_its_progress(wire: Wire) -> None:
     *progress, last = [line for line in reply.body.split(b"\n") if line]
     assert all(line.startswith(b'{"progress":[') for line in progress)
     assert last == b'{"result":%b}' % wire.command("verify", {}).body
+
+
+def test_a_difference_may_come_as_lines(wire: Wire, server: Serving) -> None:
+    space = server.service.store.space("diffed")
+    for number in range(3):
+        space.set(f"urn:{number}", {"n": number})
+    asked = {"before": {"version": 1}, "after": {}}
+    whole = wire.command("diff", asked, space="diffed").json["changes"]
+    lines = wire.command("diff", asked, space="diffed", accept="application/x-ndjson")
+    assert lines.headers["content-type"] == "application/x-ndjson"
+    assert [decode(line) for line in lines.body.splitlines()] == whole
+    assert [change["id"] for change in whole] == ["urn:1", "urn:2"]
+    refused = wire.command("diff", {**asked, "after": {"version": 9}}, space="diffed",
+                           accept="application/x-ndjson")  # fmt: skip
+    assert (refused.status, refused.code) == (404, "version_not_found")
 
 
 def test_an_error_before_long_work_has_its_own_status(wire: Wire) -> None:

@@ -189,8 +189,8 @@ def call_digest_on(branch: str, call: Mapping[str, Json]) -> str:
 
 def _guard_body(guard: Guard) -> bytes:
     check_own(guard.kind, guard.key, guard.fence)
-    if guard.drop and (guard.stamped or guard.body is not None):
-        raise InvalidInput("a guard that drops its row has no body")
+    if guard.drop and (guard.stamped or guard.body is not None or guard.fence == 0):
+        raise InvalidInput("a guard that drops its row has no body, and a fence from 1 on")
     if guard.stamped and type(guard.body) is not dict:
         raise InvalidInput("a guard that is stamped has an object as its body")
     return canonical(guard.body)

@@ -127,13 +127,14 @@ def commit_at(draft: Draft, version: int) -> Commit:
 
 def _check_guard(draft: Draft, guard: Guard) -> None:
     row = draft.side(guard.kind, guard.key)
-    if row is None or row.fence != guard.fence:
+    actual_fence = 0 if row is None else row.fence
+    if actual_fence != guard.fence:
         raise Denied(
             f"{guard.kind} {guard.key!r} was taken over by another owner; nothing was written",
             kind=guard.kind,
             key=guard.key,
             expected_fence=guard.fence,
-            actual_fence=0 if row is None else row.fence,
+            actual_fence=actual_fence,
         )
 
 

@@ -5,9 +5,18 @@ from typing import Any
 import pytest
 
 from rote.contract import ReadState, StatePage, View
-from rote.contract.commands import GetHistory, GetLog, ListSides, PutSide, ReadPage, Scan
+from rote.contract.commands import (
+    GetHistory,
+    GetLog,
+    ListChanges,
+    ListSides,
+    PutSide,
+    ReadPage,
+    Scan,
+)
 from rote.errors import InvalidInput, LimitExceeded, NotFound, VersionNotFound
-from rote.testing.space_suite.ground import A, B, C, SpaceGround, answered, put
+from rote.kernel.state.space_reader import SpaceReader
+from rote.testing.space_suite.ground import A, B, C, SpaceGround, answered, kernel_of, port_of, put
 from rote.values.limits import MIB, PAGE_MAX
 
 LARGE = "x" * (MIB * 3 // 2)  # three of them pass a page
@@ -59,6 +68,35 @@ class PageTests(SpaceGround):
         assert ([row.key for row in page.rows], page.next) == (["n3"], None)
         page = answered(self, ListSides("note", limit=2))
         assert ([row.key for row in page.rows], page.next) == (["n0", "n1"], "n1")
+
+    def test_pages_of_changes_end_with_the_value_that_passes_their_bytes(self) -> None:
+        self.fill()
+        self.space.delete(IDS[0])
+        for limit, sizes in ((1_000, [3, 3]), (2, [2, 2, 2])):
+            found, met, beyond, after = list[Any](), [], None, View()
+            while True:
+                command = ListChanges(View(version=0), after, beyond, limit)
+                page = answered(self, command)
+                found += page.changes
+                met.append(len(page.changes))
+                if page.next is None:
+                    break
+                assert (page.before, page.after) == (0, 8)
+                beyond, after = page.next, View(version=page.after)
+            assert met == sizes
+            assert found == self.space.at(0).diff(8)
+
+    def test_pages_of_changes_pass_over_what_is_equal(self) -> None:
+        ids = [f"urn:n:{number:03d}" for number in range(300)]
+        self.space.transact([put(id, 1) for id in ids])
+        self.space.transact([put(id, 1 if id != ids[250] else 2) for id in ids])
+        page = answered(self, ListChanges(View(version=1), View(), limit=1))
+        assert [change.id for change in page.changes] == [ids[250]]
+        page = answered(self, ListChanges(View(version=1), View(), ids[250]))
+        assert (page.changes, page.next) == ((), None)
+        for refused in (7, b"urn:"):
+            with pytest.raises(InvalidInput):
+                answered(self, ListChanges(View(), View(), refused))  # type: ignore[arg-type]
 
     # -- reading by id -----------------------------------------------------------------------------
 
@@ -127,6 +165,23 @@ class PageTests(SpaceGround):
         (state,) = answered(self, ReadPage([A], known=known)).states
         assert (state.hash, state.erased, state.exists, state.value) == (*known, True, False, None)
 
+    def test_a_page_is_of_its_version_though_another_thread_commits_meanwhile(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.space.transact([put(A, 1), put(B, 1)])
+        newest, written = SpaceReader.newest, list[int]()
+
+        def late(reads: SpaceReader, *arguments: Any) -> Any:
+            if not written:
+                written.append(1)
+                self.space.set(A, 2)
+            return newest(reads, *arguments)
+
+        monkeypatch.setattr(SpaceReader, "newest", late)
+        page = answered(self, ReadPage([A, B]))
+        assert (page.version, [state.value for state in page.states]) == (1, [1, 1])
+        assert (written, self.space.get(A)) == ([1], 2)
+
     def test_a_page_of_no_ids_tells_the_version_and_an_unknown_branch(self) -> None:
         self.space.set(A, 1)
         assert answered(self, ReadPage([])) == StatePage(1, (), None)
@@ -159,3 +214,18 @@ class PageTests(SpaceGround):
     def test_malformed_ids_and_hashes_are_refused(self, ids: Any, known: Any) -> None:
         with pytest.raises(InvalidInput):
             answered(self, ReadPage(ids, known=known))
+
+
+class SharedPageTests(SpaceGround):
+    def test_a_page_of_the_past_shows_no_value_that_another_process_has_erased(self) -> None:
+        """Where a look is a round trip, a process learns of it with its next read of the present."""
+        self.space.set(A, 1)
+        other = self.open()
+        for _ in range(2):
+            page = port_of(other).answer(self.did, ReadPage([A], View(version=1)))
+            assert page.states[0].value == 1
+        self.space.erase(A, reason="asked to")
+        if kernel_of(port_of(other)).spaces.wiring.engine.is_remote:
+            port_of(other).answer(self.did, ReadPage([B]))
+        page = port_of(other).answer(self.did, ReadPage([A], View(version=1)))
+        assert (page.states[0].value, page.states[0].erased) == (None, True)
