@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rote.access.principals import Principal
 from rote.errors import Corrupt, InternalError, LimitExceeded, NotFound, RoteError, Unavailable
 from rote.server.access_log import Entry, FailedEntry
-from rote.server.messages import NOBODY, Head, Headers, Http, Pieces, Response, Seen
+from rote.server.messages import NOBODY, Head, Headers, Http, Pieces, Response, Seen, Upload
 from rote.server.origins import preflight
 from rote.server.progress import Progress
 from rote.server.requests import check_body_form, head_of, request_id
@@ -22,6 +22,8 @@ from rote.server.statuses import EVERY_ANSWER, NDJSON, NOT_CACHED, error_respons
 from rote.values.limits import BLOB_PIECE_BYTES
 
 if TYPE_CHECKING:
+    from hashlib import _Hash
+
     from rote.server.application import Application
 
 Scope = dict[str, Any]
@@ -225,10 +227,9 @@ class Exchange:
                 while more and len(waiting) < BLOB_PIECE_BYTES:
                     piece, more = await self._next_piece(found)
                     waiting += piece
-                taken = bytes(waiting[:BLOB_PIECE_BYTES])
+                taken = bytes(memoryview(waiting)[:BLOB_PIECE_BYTES])
                 del waiting[:BLOB_PIECE_BYTES]
-                digest.update(taken)
-                await run(upload.take, taken, is_begun=True)
+                await run(_take, upload, digest, taken, is_begun=True)
             check = self._app.authentication.check_body
             await run(check, self._head, digest.digest(), is_begun=True)
             return await run(upload.finish, is_begun=True)
@@ -357,6 +358,11 @@ class Exchange:
         if status == 200:
             return "replayed" if self._seen.is_replayed else "committed"
         return "conflict" if status == 409 else "refused"
+
+
+def _take(upload: Upload, digest: "_Hash", piece: bytes) -> None:
+    digest.update(piece)
+    upload.take(piece)
 
 
 def _close(pieces: bytes | Pieces) -> None:
