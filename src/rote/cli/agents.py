@@ -65,17 +65,17 @@ def list_tasks(
 
 @commands.command("task")
 @spread_options
-def show_task(task_id: TaskArgument, *, options: HostOptions) -> None:
+def show_task(id: TaskArgument, *, options: HostOptions) -> None:
     """Print a task as it was sent; exit 1 when there is none."""
-    answer = options.operate("agent", "read_task", {"task_id": task_id})
+    answer = options.operate("agent", "read_task", {"task_id": id})
     options.print_answer(answer, lambda: print_value(answer))
 
 
 @commands.command("result")
 @spread_options
-def show_result(task_id: TaskArgument, *, options: HostOptions) -> None:
+def show_result(id: TaskArgument, *, options: HostOptions) -> None:
     """Print the result of a task; exit 1 when there is none yet."""
-    answer = options.operate("agent", "read_result", {"task_id": task_id})
+    answer = options.operate("agent", "read_result", {"task_id": id})
     options.print_answer(answer, lambda: print_value(answer))
 
 
