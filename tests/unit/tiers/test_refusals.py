@@ -456,6 +456,34 @@ def test_what_was_opened_is_closed_when_a_host_cannot_be_made(tmp_path: Path) ->
     rote.Host("compute-and-store", cache={"path": path}).close()
 
 
+NOT_MADE: list[dict[str, Any]] = [
+    {"profile": "maximal"}, {"limits": {"max_calls": 1}}, {"grant": {"nothing": 1}}, {"redact": "a"},
+    {"memory": {"nothing": 1}}, {"queue": {"nothing": 1}}, {"cache": {"nothing": 1}},
+    {"agent": {"nothing": 1}}, {"fs": {"nothing": 1}}, {"sqlite": {"nothing": 1}}, {"clock": 1},
+    {"fs": {"sandbox_root": "/nowhere"}}, {"agent": {"root": "/nowhere"}}, {"space": "no name"},
+    {"sqlite": {"path": "/nowhere.db", "allow_tables": []}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", NOT_MADE, ids=str)
+def test_a_host_that_cannot_be_made_leaves_nothing_behind(
+    tmp_path: Path, fault: dict[str, Any]
+) -> None:
+    """A wrong limit once left a space, a cache and an empty database."""
+    options: dict[str, Any] = {
+        "profile": "operator-controlled",
+        "space": "notes",
+        "cache": {"path": str(tmp_path / "warm")},
+        "sqlite": {"path": str(tmp_path / "new.db"), "allow_tables": [], "create": True},
+    }
+    with rote.open(":memory:") as store:
+        with pytest.raises((InvalidInput, NotFound)):
+            rote.Host(store=store, **{**options, **fault})
+        assert (store.spaces(), list(tmp_path.iterdir())) == ([], [])
+        rote.Host(store=store, **options).close()
+        assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_the_file_of_a_cache_is_told_when_the_host_is_made(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         rote.Host("compute-and-store", cache={"path": str(tmp_path / "nowhere" / "warm")})
