@@ -64,7 +64,7 @@ class Host(tiers.Host):
         """
         check_sources(clock, None)
         terms = tiers.check_terms(profile, grant=grant, limits=limits, redact=redact)
-        check_options({"cache": cache, "sqlite": sqlite, "fs": fs, "agent": agent})
+        check_options({"cache": cache, "sqlite": sqlite})
         settings = memory_settings({} if memory is None else memory)
         queues = queue_settings({} if queue is None else queue)
         home = _home(store, space)

@@ -56,13 +56,13 @@ VERBS = table(
         Verb("bridge", (), True),
     ]
 )
-OPTIONS = (Parameter("root", {"type": "string", "minLength": 1}, optional=True),)
+_OPTIONS = (Parameter("root", {"type": "string", "minLength": 1}, optional=True),)
 _TARGETS = "targets"
 
 
 def open_agent(options: Mapping[str, Any], space: Space | None) -> "AgentTier | None":
     """Return the mailbox of a space; without a space only the options are checked."""
-    root = checked_options("agent", OPTIONS, options)["root"]
+    root = checked_options("agent", _OPTIONS, options)["root"]
     files = None if root is None else MailboxFiles(open_root(root))
     if space is None:
         if files is not None:

@@ -26,12 +26,10 @@ NAMES_CHECKS: Mapping[str, Callable[[str, Mapping[str, Json], Mapping[str, Json]
     "queue": queue.check_names,
     "agent": agent.check_names,
 }
-# Of the adapters that open files: a host judges all options before it opens or makes the first file.
+# Of the adapters that may make a file: a host judges their options before anything is made.
 _OPTIONS: Mapping[str, Sequence[Parameter]] = {
     "cache": cache.OPTIONS,
     "sqlite": sqlite.OPTIONS,
-    "fs": fs.OPTIONS,
-    "agent": agent.OPTIONS,
 }
 # Other names of verbs, in small letters.
 _ALIASES = {"cache": {"cacheget": "get", "cacheset": "set"}, "queue": {"queueput": "put"}}

@@ -48,7 +48,7 @@ def _are_extensions(value: Json) -> bool:
 
 _SIZE = {"type": "integer", "minimum": 0}
 _EXTENSIONS = {"type": "array", "description": "a list of extensions like '.txt'"}
-OPTIONS = (
+_OPTIONS = (
     Parameter("sandbox_root", {"type": "string", "minLength": 1}),
     Parameter("allow_extensions", _EXTENSIONS, optional=True, check=_are_extensions),
     Parameter("max_read_bytes", _SIZE, FS_FILE_BYTES_MAX),
@@ -59,7 +59,7 @@ OPTIONS = (
 
 def open_fs(options: Mapping[str, Any]) -> "Files":
     """Return the files below a folder; NotFound when it is missing."""
-    taken = checked_options("fs", OPTIONS, options)
+    taken = checked_options("fs", _OPTIONS, options)
     return Files(open_root(taken.pop("sandbox_root")), taken)
 
 
