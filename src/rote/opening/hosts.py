@@ -81,9 +81,7 @@ class Host(tiers.Host):
             place = _space(store, space)
             ids = home.ids or SystemIds()
             if place is not None:
-                adapters |= _tiers_of(place, settings, queues, ids)
-            if (opened := open_agent(mailbox, place)) is not None:
-                adapters["agent"] = opened
+                adapters |= _tiers_of(place, settings, queues, mailbox, ids)
             adapters["cache"] = open_cache({} if cache is None else cache, now=_now(clock, place))
             if sqlite is not None and makes_tables:
                 adapters["sqlite"] = open_sqlite(sqlite, store_path=home.file)
@@ -120,13 +118,27 @@ def _space(store: Store | None, space: str | Space | None) -> Space | None:
 
 
 def _tiers_of(
-    space: Space, settings: Mapping[str, Any], queues: Mapping[str, Any], ids: IdSource
+    space: Space,
+    settings: Mapping[str, Any],
+    queues: Mapping[str, Any],
+    mailbox: Mapping[str, Any],
+    ids: IdSource,
 ) -> dict[str, Adapter]:
-    return {
+    """Return the tiers of a space; they offer what can be called on it."""
+    made: dict[str, Adapter] = {
         "memory": MemoryTier(lambda **taken: Memory(space, **taken), settings),
         "store": StoreTier(space),
         "queue": QueueTier(space, queues, ids=ids, tokens=SystemTokens()),
     }
+    if (agent := open_agent(mailbox, space)) is not None:
+        made["agent"] = agent
+    for adapter in made.values():
+        adapter.verbs = {
+            name: verb
+            for name, verb in adapter.verbs.items()
+            if not (space.is_pinned and verb.writes) and (name != "bridge" or mailbox.get("root"))
+        }
+    return made
 
 
 def _now(clock: Clock | None, space: Space | None) -> Callable[[], int]:

@@ -288,6 +288,7 @@ class Host:
                 for verb in verbs
             }
         limits = {"max_adapter_calls": None, **self._limits}
+        offered = {name: verbs for name, verbs in offered.items() if verbs}
         return {"profile": self._shared.profile, "adapters": offered, "limits": limits}
 
     def close(self) -> None:

@@ -135,6 +135,7 @@ def host_of(profile: str, store: rote.Store) -> rote.Host:
         store=store,
         sqlite=tables,
         fs={"sandbox_root": str(folder), "allow_delete": True},
+        agent={"root": str(folder)},
     )
 
 
@@ -212,10 +213,27 @@ def test_only_what_may_be_called_is_offered(store: rote.Store, tmp_path: Path) -
     offered = narrow.capabilities()["adapters"]
     assert set(offered) == {"cache", "memory"}
     assert set(offered["cache"]) == {"get"}
+    none = rote.Host("operator-controlled", grant={"verbs": {"cache": []}})
+    assert set(none.capabilities()["adapters"]) == {"frame"}
     first = rote.Host("operator-controlled", store=store, memory={"profile": "v1"})
     assert {"history", "put_many", "touch", "update", "search"}.isdisjoint(
         first.capabilities()["adapters"]["memory"]
     )
+
+
+def test_a_pinned_view_offers_what_reads_and_a_mailbox_without_files_no_bridge(
+    store: rote.Store,
+) -> None:
+    space = store.space("default")
+    offered = rote.Host("operator-controlled", space=space.at(0)).capabilities()["adapters"]
+    for name in ("memory", "store", "queue", "agent"):
+        reads = {verb for verb, (writes, _, _) in TABLE[name][1].items() if not writes}
+        assert set(offered[name]) == reads
+    offered = rote.Host("operator-controlled", space=space).capabilities()["adapters"]
+    assert set(TABLE["agent"][1]) - set(offered["agent"]) == {"bridge"}
+    with pytest.raises(Denied) as refused:
+        rote.Host("operator-controlled", space=space).agent.bridge()
+    assert refused.value.code == "adapter_not_configured"
 
 
 def test_limits_are_told() -> None:
