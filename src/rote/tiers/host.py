@@ -341,7 +341,7 @@ class CallsVerb:
 
 
 class Terms(Struct, frozen=True):
-    """What a host is made of beside its adapters, checked."""
+    """The checked arguments of a host beside its adapters."""
 
     profile: str
     grant: Grant
