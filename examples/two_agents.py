@@ -64,7 +64,9 @@ def main(folder: Path) -> None:
     tokens = {}
     for agent, right in (("listener", "write"), ("advisor", "read")):
         command = [*rote, "token", "create", agent, "--right", right, "--space", "shop"]
-        made = subprocess.run([*command, "--store", store], check=True, capture_output=True, text=True)
+        made = subprocess.run(
+            [*command, "--store", store], check=True, capture_output=True, text=True
+        )
         tokens[agent] = made.stdout.strip()
     serve = [*rote, "serve", "--store", store, "--port", "0", "--json", "--access-log", "none"]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
