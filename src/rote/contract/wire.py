@@ -147,7 +147,7 @@ def encode_answer(row: Row, answer: Any) -> Message:
 
 def encode_value(value: Struct) -> bytes:
     """Return one value of an answer, for example a commit, as it stands in a longer one."""
-    return _encoded(_coder(type(value)).plain(value))
+    return _encoded(shown(type(value))(value))
 
 
 def decode_answer(row: Row, message: Message) -> Any:
