@@ -19,7 +19,6 @@ from rote.server.progress import Progress
 from rote.server.requests import check_body_form, head_of, request_id
 from rote.server.routes import Found, Route, allowed
 from rote.server.statuses import EVERY_ANSWER, NDJSON, NOT_CACHED, error_response
-from rote.values import format_time, micros_of
 from rote.values.limits import BLOB_PIECE_BYTES
 
 if TYPE_CHECKING:
@@ -335,7 +334,7 @@ class Exchange:
         if name == "commit":
             app.metrics.committed(self._outcome(status), seconds)
         members: dict[str, Any] = {
-            "time": format_time(micros_of(app.clock.now())),
+            "time": app.now(),
             "request": self._request_id.decode(),
             "peer": self._head.peer or "",
             "principal": None if self._principal is NOBODY else self._principal.name,

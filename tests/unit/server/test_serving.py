@@ -37,7 +37,7 @@ def test_slow_connections_of_every_kind_hold_up_nobody() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4 * CONNECTIONS + 1_000), hard))
     try:
-        with served() as server, ExitStack() as stack:
+        with served(queue=CONNECTIONS) as server, ExitStack() as stack:
             server.service.store.space("notes").set("urn:large", "x" * 1_000_000)
             wires = [
                 stack.enter_context(Wire(server.url, server.token)) for _ in range(CONNECTIONS)
