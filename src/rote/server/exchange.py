@@ -99,6 +99,8 @@ class Exchange:
             return self._options(routes)
         self._found = found = app.router.choose(routes, names, head.method)
         size = check_body_form(head, found, app.limits)
+        if found.route.is_immediate:
+            return found.route.function(self._http(found))
         if app.service.is_stopping and found.row.right != "open":
             raise Unavailable("the server is stopping; ask again later", code="stopping")
         self._count_known()

@@ -32,6 +32,7 @@ class Route(Struct, frozen=True):
     types: tuple[bytes, ...] = (b"application/json",)  # of a body; empty: any
     query: tuple[Parameter, ...] = ()  # the parameters that it takes
     answer: Any = None  # the type of the answer, for documents
+    is_immediate: bool = False  # answered by the event loop, also when no thread is free
 
 
 class Found(Struct, frozen=True):

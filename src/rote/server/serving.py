@@ -26,7 +26,7 @@ from rote.server.settings import Settings
 from rote.server.start_token import start_token
 from rote.server.table import ROUTES, ROWS, TABLE, check_table
 from rote.space import Store
-from rote.values.limits import RECOVERY_SECONDS, SERVER_CONNECTION_LOOK_SECONDS
+from rote.values.limits import READY_SECONDS, RECOVERY_SECONDS, SERVER_CONNECTION_LOOK_SECONDS
 
 _ENDED_AT_ONCE = 1
 
@@ -140,6 +140,7 @@ class Serving(uvicorn.Server):
         self._beside = [
             asyncio.create_task(self._look()),
             asyncio.create_task(self._recover()),
+            asyncio.create_task(self._ask_store()),
         ]
         self.started = True
         self._listening()
@@ -166,6 +167,17 @@ class Serving(uvicorn.Server):
             for connection in tuple(self.server_state.connections):
                 assert isinstance(connection, GuardedProtocol)
                 connection.look(loop.time())
+
+    async def _ask_store(self) -> None:
+        """Ask the store every second whether it answers, for `/ready`."""
+        service = self.service
+        while True:
+            asked = asyncio.ensure_future(self.app.long_pool.run(service.ask_store, is_begun=True))
+            done, _ = await asyncio.wait((asked,), timeout=READY_SECONDS)
+            if not done:
+                service.store_fault = "timeout"
+                await asyncio.wait((asked,))
+            await asyncio.sleep(READY_SECONDS)
 
     async def _recover(self) -> None:
         """End the runs whose owners are gone, every now and then."""

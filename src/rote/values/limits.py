@@ -642,3 +642,5 @@ POOL_END_SECONDS = 1
 DIFF_BYTES_MAX = 64 * MIB
 # How long `rote doctor` waits for a server.
 DOCTOR_SECONDS_MAX = 5
+# How often a server asks its store whether it answers, and how long it waits for that.
+READY_SECONDS = 1
