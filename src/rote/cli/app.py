@@ -17,17 +17,20 @@ from rote.cli import (
     copying,
     doctor,
     erasing,
+    keys,
     memory,
     querying,
     reading,
     recalling,
     replaying,
     retrieving,
+    rights,
     run_details,
     running,
     searching,
     serving,
     showing,
+    tokens,
     tracing,
     trust,
     writing,
@@ -120,6 +123,10 @@ app.command("backup", rich_help_panel=_TRUST)(trust.backup)
 app.command("copy", rich_help_panel=_TRUST)(copying.copy)
 app.command("canonical", rich_help_panel=_TRUST)(canonical.canonicalise)
 app.command("serve", rich_help_panel=_SERVE)(serving.serve)
+app.add_typer(tokens.commands, name="token", rich_help_panel=_SERVE)
+app.add_typer(rights.commands, name="acl", rich_help_panel=_SERVE)
+app.add_typer(keys.commands, name="key", rich_help_panel=_SERVE)
+app.command("delegate", rich_help_panel=_SERVE)(keys.delegate_right)
 app.command("erase", rich_help_panel=_KEEP)(erasing.erase)
 app.command("compact", rich_help_panel=_KEEP)(compacting.compact)
 app.command("gc", rich_help_panel=_KEEP)(blobs.gc)
