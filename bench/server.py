@@ -47,9 +47,9 @@ class Child:
 
     @property
     def memory(self) -> float:
-        """Return the memory that its process has, in MiB."""
+        """Return the memory that its process has, without files that it has mapped, in MiB."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        resident = next(line for line in lines if line.startswith("VmRSS:"))
+        resident = next(line for line in lines if line.startswith("RssAnon:"))
         return int(resident.split()[1]) / 1024
 
 

@@ -65,7 +65,7 @@ class Wire:
         self.socket.sendall(data)
 
     def ask(
-        self, method: str, target: str, body: bytes | None = None, **headers: str | None
+        self, method: str, target: str, body: bytes | None = None, /, **headers: str | None
     ) -> Reply:
         """Send a request and return its answer; a header of None is left out."""
         self.send(self.request(method, target, body, **headers))
@@ -79,7 +79,7 @@ class Wire:
         return self.ask("POST", place + name, body, **headers)
 
     def request(
-        self, method: str, target: str, body: bytes | None = None, **headers: str | None
+        self, method: str, target: str, body: bytes | None = None, /, **headers: str | None
     ) -> bytes:
         """Return the bytes of a request; `_` in the name of a header stands for `-`."""
         lines: dict[str, str | None] = {"host": self.host}

@@ -12,16 +12,23 @@ FILES_OF_A_THREAD = 3
 GROWTH_BYTES_MAX = 16 * MIB
 
 
+def stored(server: ServerProcess) -> object:
+    """Return what tells whether anything was stored."""
+    with server.wire() as wire:
+        return wire.command("space").json, wire.command("spaces", space=None).json
+
+
 def test_malformed_requests_leave_the_server_as_it_was(store_path: Path) -> None:
-    with ServerProcess(store_path) as server, server.wire() as wire:
-        wire.command("space_create", {"name": "notes"}, space=None)
-        wire.command("commit", {"operations": [{"op": "set", "id": "urn:a", "value": 1}]})
-        before = wire.command("space").json, wire.command("spaces", space=None).json
+    with ServerProcess(store_path) as server:
+        with server.wire() as wire:
+            wire.command("space_create", {"name": "notes"}, space=None)
+            wire.command("commit", {"operations": [{"op": "set", "id": "urn:a", "value": 1}]})
+        before = stored(server)
         attack = Attack(server.url, server.token, seed=23)
         attack.send(COUNT // 10)
         threads, files, memory = server.threads, server.files, server.memory_bytes
         attack.send(COUNT - COUNT // 10)
-        assert (wire.command("space").json, wire.command("spaces", space=None).json) == before
+        assert stored(server) == before
         told = sum(attack.statuses.values())
         assert told > COUNT // 2, attack.statuses
         assert not [status for status in attack.statuses if status >= 500], attack.statuses

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rote.cli import (
+    agents,
     blobs,
     branching,
     bridging,
@@ -17,9 +18,11 @@ from rote.cli import (
     copying,
     doctor,
     erasing,
+    hosting,
     keys,
     memory,
     querying,
+    queues,
     reading,
     recalling,
     replaying,
@@ -80,6 +83,7 @@ def describe(
 
 _LOOK, _WRITE = "Look, now and back", "Write"
 _BRANCHES, _MEMORY = "Branches", "Memory for agents"
+_TIERS = "State of workflows"
 _TRUST, _KEEP = "Trust and copies", "Keep it small and lawful"
 _SERVE = "Serve it"
 
@@ -114,6 +118,9 @@ app.add_typer(running.runs, name="runs", rich_help_panel=_MEMORY)
 app.command("recover", rich_help_panel=_MEMORY)(running.recover)
 tracing.commands.command("show")(showing.show_trace)
 app.add_typer(tracing.commands, name="trace", rich_help_panel=_MEMORY)
+app.add_typer(hosting.commands, name="host", rich_help_panel=_TIERS)
+app.add_typer(queues.commands, name="queue", rich_help_panel=_TIERS)
+app.add_typer(agents.commands, name="agent", rich_help_panel=_TIERS)
 app.add_typer(branching.branch, name="branch", rich_help_panel=_BRANCHES)
 app.command("merge", rich_help_panel=_BRANCHES)(branching.merge)
 app.command("diff", rich_help_panel=_BRANCHES)(branching.diff)

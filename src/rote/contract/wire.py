@@ -14,8 +14,8 @@ The bytes are JSON objects with the members under their own names; defaults are 
                   all others are a text in base64
     UNSET         the member is left out
 
-The encoder refuses what JSON cannot carry, by the checks that the kernel would make. The decoder of
-a command refuses unknown members; the handler checks what they hold. Answers may get new members, so
+The encoder of a command refuses what JSON cannot carry, by the checks that the kernel would make. Its
+decoder refuses unknown members; the handler checks what they hold. Answers may get new members, so
 their decoder leaves unknown ones out.
 """
 
@@ -93,20 +93,37 @@ def _check_known(kind: Any, plain: Any) -> None:
     while waiting:
         kind, plain = waiting.pop()
         arguments = get_args(kind)
-        if isinstance(kind, type) and issubclass(kind, Struct) and type(plain) is dict:
-            unknown = sorted(plain.keys() - _coder(kind).names)
-            if unknown:
-                raise InvalidInput(
-                    f"the command has no argument {unknown[0]!r:.80}", argument=unknown[0]
-                )
-            hints = get_type_hints(kind)
-            waiting += [(hints[name], plain.get(name)) for name in kind.__struct_fields__]
+        if not _holds_struct(kind):
+            continue
+        if isinstance(kind, type) and type(plain) is dict:
+            if not plain.keys() <= _coder(kind).names:
+                unknown = min(plain.keys() - _coder(kind).names)
+                raise InvalidInput(f"the command has no argument {unknown!r:.80}", argument=unknown)
+            waiting += [
+                (hint, plain[name])
+                for name, hint in _hints(kind).items()
+                if name in plain and _holds_struct(hint)
+            ]
         elif get_origin(kind) in (Union, types.UnionType):
             waiting += [(argument, plain) for argument in arguments]
         elif get_origin(kind) in (tuple, Sequence, list) and type(plain) is list:
             waiting += [(arguments[0], part) for part in plain]
         elif get_origin(kind) in (dict, Mapping) and type(plain) is dict:
             waiting += [(arguments[1], part) for part in plain.values()]
+
+
+@cache
+def _hints(kind: type[Struct]) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {name: hints[name] for name in kind.__struct_fields__}
+
+
+@cache
+def _holds_struct(kind: Any) -> bool:
+    """Whether values of a type can hold a struct."""
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return True
+    return any(_holds_struct(each) for each in get_args(kind) if each is not Ellipsis)
 
 
 @contextmanager
@@ -130,7 +147,7 @@ def encode_answer(row: Row, answer: Any) -> Message:
 
 def encode_value(value: Struct) -> bytes:
     """Return one value of an answer, for example a commit, as it stands in a longer one."""
-    return _encoded(_coder(type(value)).plain(value))
+    return _encoded(shown(type(value))(value))
 
 
 def decode_answer(row: Row, message: Message) -> Any:

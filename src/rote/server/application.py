@@ -5,15 +5,17 @@ import time
 from collections.abc import Callable
 
 from rote.opening.sources import SystemClock, SystemIds
-from rote.server.access_log import AccessLog
+from rote.server.access_log import AccessLog, Entry
 from rote.server.accounts import Accounts, Buffered
 from rote.server.answering import Service
 from rote.server.authentication import Authentication
 from rote.server.exchange import Exchange, Receive, Scope, Send
 from rote.server.origins import Origins
 from rote.server.pool import Pool
+from rote.server.protocol import Refusal
 from rote.server.routes import Router
 from rote.server.rows import ServerRow
+from rote.values import format_time, micros_of
 from rote.values.limits import SERVER_LONG_THREADS_SHARE
 
 
@@ -57,6 +59,30 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await Exchange(self, scope, receive, send).run()
+
+    def note_refusal(self, refusal: Refusal) -> None:
+        """Take note of a request that was refused by its head alone."""
+        self.metrics.answered("", refusal.status, 0, code=refusal.code)
+        self.log.note(
+            Entry(
+                time=self.now(),
+                request=refusal.request_id,
+                peer=refusal.peer,
+                principal=None,
+                proofs=(),
+                method="",
+                command=None,
+                space=None,
+                status=refusal.status,
+                code=refusal.code,
+                ms=0,
+                bytes_in=0,
+                bytes_out=0,
+            )
+        )
+
+    def now(self) -> str:
+        return format_time(micros_of(self.clock.now()))
 
     def pool_of(self, row: ServerRow) -> Pool:
         return self.long_pool if row.is_long else self._pool

@@ -103,19 +103,18 @@ class BlobUpload:
         self._hash = http.names.get("hash")
         if self._hash is not None:
             check_blob_hash(self._hash)
-        self._parts: list[bytes] = []
-        self._waiting = 0  # bytes in parts
+        self._waiting = b""  # less than a piece
         self._upload: str | None = None
         self._offset = 0
 
     def take(self, piece: bytes) -> None:
-        self._parts.append(piece)
-        self._waiting += len(piece)
-        while self._waiting >= BLOB_PIECE_BYTES:
-            joined = b"".join(self._parts)
-            self._put(joined[:BLOB_PIECE_BYTES])
-            self._parts = [joined[BLOB_PIECE_BYTES:]]
-            self._waiting = len(self._parts[0])
+        if not self._waiting and len(piece) == BLOB_PIECE_BYTES:
+            self._put(piece)  # the usual case, without a copy
+            return
+        self._waiting += piece
+        while len(self._waiting) >= BLOB_PIECE_BYTES:
+            self._put(self._waiting[:BLOB_PIECE_BYTES])
+            self._waiting = self._waiting[BLOB_PIECE_BYTES:]
 
     def drop(self) -> None:
         if self._upload is None:
@@ -128,7 +127,7 @@ class BlobUpload:
     def finish(self) -> Response:
         try:
             if self._waiting or self._upload is None:
-                self._put(b"".join(self._parts))
+                self._put(self._waiting)
             return self._finished()
         finally:
             self.drop()  # unless it counts now

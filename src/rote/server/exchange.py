@@ -11,18 +11,19 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from rote.access.principals import Principal
-from rote.errors import Corrupt, InternalError, LimitExceeded, RoteError, Unavailable
+from rote.errors import Corrupt, InternalError, LimitExceeded, NotFound, RoteError, Unavailable
 from rote.server.access_log import Entry, FailedEntry
-from rote.server.messages import NOBODY, Head, Headers, Http, Pieces, Response, Seen
+from rote.server.messages import NOBODY, Head, Headers, Http, Pieces, Response, Seen, Upload
 from rote.server.origins import preflight
 from rote.server.progress import Progress
 from rote.server.requests import check_body_form, head_of, request_id
 from rote.server.routes import Found, Route, allowed
 from rote.server.statuses import EVERY_ANSWER, NDJSON, NOT_CACHED, error_response
-from rote.values import format_time, micros_of
 from rote.values.limits import BLOB_PIECE_BYTES
 
 if TYPE_CHECKING:
+    from hashlib import _Hash
+
     from rote.server.application import Application
 
 Scope = dict[str, Any]
@@ -48,7 +49,7 @@ class Exchange:
         self._head: Head = head_of(scope, behind_proxy=app.behind_proxy)
         self._request_id = request_id(self._head, app.ids)
         self._principal = NOBODY
-        self._is_counted = False  # in the principal's account
+        self._counted: Principal | None = None  # in whose account it is
         self._found: Found | None = None
         self._seen = Seen()
         self._page_headers: Headers = ()  # that let a page of an allowed origin read the answer
@@ -66,8 +67,8 @@ class Exchange:
             pass
         finally:
             self._app.buffered.release(self._held_bytes)
-            if self._is_counted:
-                self._app.accounts.end(self._principal)
+            if self._counted is not None:
+                self._app.accounts.end(self._counted)
             self._note(status, self._app.monotonic() - begun)
 
     async def _response(self) -> Response:
@@ -123,9 +124,9 @@ class Exchange:
             self._count(known)
 
     def _count(self, principal: Principal) -> None:
-        if not self._is_counted:
+        if self._counted is None:
             self._app.accounts.begin(principal)
-            self._principal, self._is_counted = principal, True
+            self._counted = principal
 
     # -- on the pool -----------------------------------------------------------------------------------
 
@@ -148,7 +149,14 @@ class Exchange:
     def _respond(self, found: Found, body: bytes, progress: Progress | None) -> Response:
         if found.row.right != "open":
             self._app.authentication.check_body(self._head, sha256(body).digest())
-        return found.route.function(self._http(found, body, progress))
+        http = self._http(found, body, progress)
+        try:
+            return found.route.function(http)
+        except NotFound:
+            # Spaces are found by their names without a look; a name may have gone to another one.
+            if not http.space or not self._app.service.admission.is_stale(http.space):
+                raise
+            return found.route.function(http)
 
     def _http(self, found: Found, body: bytes = b"", progress: Progress | None = None) -> Http:
         tell = None if progress is None else progress.tell
@@ -219,10 +227,9 @@ class Exchange:
                 while more and len(waiting) < BLOB_PIECE_BYTES:
                     piece, more = await self._next_piece(found)
                     waiting += piece
-                taken = bytes(waiting[:BLOB_PIECE_BYTES])
+                taken = bytes(memoryview(waiting)[:BLOB_PIECE_BYTES])
                 del waiting[:BLOB_PIECE_BYTES]
-                digest.update(taken)
-                await run(upload.take, taken, is_begun=True)
+                await run(_take, upload, digest, taken, is_begun=True)
             check = self._app.authentication.check_body
             await run(check, self._head, digest.digest(), is_begun=True)
             return await run(upload.finish, is_begun=True)
@@ -327,7 +334,7 @@ class Exchange:
         if name == "commit":
             app.metrics.committed(self._outcome(status), seconds)
         members: dict[str, Any] = {
-            "time": format_time(micros_of(app.clock.now())),
+            "time": app.now(),
             "request": self._request_id.decode(),
             "peer": self._head.peer or "",
             "principal": None if self._principal is NOBODY else self._principal.name,
@@ -351,6 +358,11 @@ class Exchange:
         if status == 200:
             return "replayed" if self._seen.is_replayed else "committed"
         return "conflict" if status == 409 else "refused"
+
+
+def _take(upload: Upload, digest: "_Hash", piece: bytes) -> None:
+    digest.update(piece)
+    upload.take(piece)
 
 
 def _close(pieces: bytes | Pieces) -> None:

@@ -60,16 +60,35 @@ class Gates:
         self.open_creation = open_creation
         self._clock = clock
         self._mutex = threading.Lock()
+        self._names: dict[str, SpaceInfo] = {}  # spaces by name or did, as they were found
         self._acls: OrderedDict[tuple[str, str], Acl | None] = OrderedDict()  # by space and hash
         self._ports: OrderedDict[str | None, Port] = OrderedDict()  # by author
         self._delegations: OrderedDict[tuple[str, str], None] = OrderedDict()  # that are kept
 
     def find(self, principal: Principal, space: str) -> SpaceInfo:
         """Return a space by name or did; one that is not there is refused like one without a right."""
+        known = self._names.get(space)
+        if known is not None:
+            return known
         try:
-            return self.port.answer("", FindSpace(space))
+            return self._find(space)
         except (InvalidInput, NotFound, Denied) as error:
             raise self.absent(principal, space, error) from None
+
+    def _find(self, space: str) -> SpaceInfo:
+        found = self.port.answer("", FindSpace(space))
+        if len(self._names) >= ACLS_KEPT:
+            self._names.clear()
+        self._names[space] = found
+        return found
+
+    def is_stale(self, space: str) -> bool:
+        """Whether a name does not stand for the space any more that it stood for: that was erased."""
+        known = self._names.pop(space, None)
+        try:
+            return known is not None and self._find(space) != known
+        except RoteError:
+            return True
 
     def absent(self, principal: Principal, asked: str, error: RoteError) -> RoteError:
         """Return the error for a space that is not there, or is the library's own.

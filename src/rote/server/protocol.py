@@ -7,6 +7,7 @@ in plain text. The names of the methods are uvicorn's and the parser's.
 import asyncio
 from collections.abc import Callable
 
+from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
     HttpToolsProtocol,
@@ -24,11 +25,20 @@ from rote.values.limits import SERVER_LAST_REQUEST_SECONDS
 _HEADER_BYTES_MORE = 4
 
 
+class Refusal(Struct, frozen=True):
+    """A request that was refused before the application saw it."""
+
+    request_id: str
+    peer: str
+    status: int
+    code: str
+
+
 class GuardedProtocol(HttpToolsProtocol):
     """One connection. `guarded` makes the class for the limits of a server."""
 
     limits: Limits
-    refused: Callable[[RoteError], None]  # counts a refusal
+    refused: Callable[[Refusal], None]  # takes note of a refusal
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -68,6 +78,9 @@ class GuardedProtocol(HttpToolsProtocol):
             raise self._noted(InvalidInput("the address is too long", code="uri"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._is_in_head:
+            # Nothing that comes behind a body may count as a part of its head.
+            raise self._noted(InvalidInput("malformed HTTP: a body has trailers"))
         super().on_header(name, value)
         self._counted += len(name) + len(value) + _HEADER_BYTES_MORE
         if len(self.headers) > self.limits.headers:
@@ -109,18 +122,21 @@ class GuardedProtocol(HttpToolsProtocol):
     def _refuse(self, error: RoteError) -> None:
         """Answer that the request is refused, after the answers to those before it, and close."""
         self._refusal = error
-        self.refused(error)
+        response, request_id = error_response(error), SystemIds().random_bytes(8).hex()
+        peer = self.client[0] if self.client else ""
+        self.refused(Refusal(request_id, peer, response.status, error.code))
+        answer = _bytes_of(response, request_id)
         cycle = self.cycle
         if self._is_answered:
-            self._end(_bytes_of(error_response(error)))
+            self._end(answer)
         elif cycle.more_body and not cycle.response_started and not self.pipeline:
             cycle.disconnected = True
             cycle.message_event.set()
-            self._end(_bytes_of(error_response(error)))
+            self._end(answer)
         elif cycle.more_body and not self.pipeline:
             cycle.keep_alive = False
         else:
-            self._late = _bytes_of(error_response(error))
+            self._late = answer
 
     def _end(self, answer: bytes) -> None:
         self.transport.write(answer)
@@ -177,7 +193,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._last.keep_alive = False
 
 
-def guarded(limits: Limits, refused: Callable[[RoteError], None]) -> type[GuardedProtocol]:
+def guarded(limits: Limits, refused: Callable[[Refusal], None]) -> type[GuardedProtocol]:
     """Return the protocol of a server: uvicorn makes its objects itself."""
     return type("Guarded", (GuardedProtocol,), {"limits": limits, "refused": staticmethod(refused)})
 
@@ -208,14 +224,13 @@ def _has_body(headers: list[tuple[bytes, bytes]]) -> bool:
     return any(name in lengths and value != b"0" for name, value in headers)
 
 
-def _bytes_of(response: Response) -> bytes:
+def _bytes_of(response: Response, request_id: str) -> bytes:
     assert isinstance(response.body, bytes)
-    request_id = SystemIds().random_bytes(8).hex().encode()
     headers = (
         *response.headers,
         *EVERY_ANSWER,
         NOT_CACHED,
-        (b"rote-request", request_id),
+        (b"rote-request", request_id.encode()),
         (b"content-length", b"%d" % len(response.body)),
         (b"connection", b"close"),
     )

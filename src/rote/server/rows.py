@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from rote.access.principals import Principal
 from rote.contract import Commit, Port, Tell
-from rote.contract.commands import Diff, StoreCommand, Work
+from rote.contract.commands import AdoptBlob, Diff, PutBlob, ReadPiece, StoreCommand, Work
 from rote.contract.table import PathRule, Right, Row
 from rote.contract.wire import encode_answer
 from rote.server.messages import Pieces, Seen
@@ -89,7 +89,7 @@ def kernel_row(row: Row, *, bound: Bound = "body_bytes", way: Way = "command") -
         answer=work if issubclass(row.command, Work) else answer,
         bound=bound,
         way=way,
-        is_long=issubclass(row.command, Work | Diff),
+        is_long=issubclass(row.command, Work | Diff | PutBlob | ReadPiece | AdoptBlob),
         kernel=row,
     )
 

@@ -89,12 +89,10 @@ class Serving(uvicorn.Server):
         _load(self.config)
 
     def _config(self) -> uvicorn.Config:
-        settings, metrics = self.settings, self.service.metrics
+        settings = self.settings
         return uvicorn.Config(
             self.app,
-            http=guarded(
-                settings.limits, lambda error: metrics.answered("", 0, 0, code=error.code)
-            ),
+            http=guarded(settings.limits, self.app.note_refusal),
             ws="none",
             lifespan="off",
             log_config=None,

@@ -209,7 +209,7 @@ CONTENTION_PAUSE_SECONDS_MAX = 0.02
 
 # -- SQLite ---------------------------------------------------------------------------------------
 SQLITE_CACHE_KIB = 64 * KIB
-SQLITE_READER_CACHE_KIB = 16 * KIB  # each thread has a reader
+SQLITE_READER_CACHE_KIB = 1 * KIB  # each thread has a reader
 SQLITE_WAL_BYTES_KEPT = 64 * MIB
 # Bytes of payload that may pass through a connection before its memory is given back.
 SQLITE_CHUNK_BYTES_KEPT = 8 * MIB
@@ -621,7 +621,7 @@ STREAM_PIECE_BYTES = 64 * KIB
 WATCH_BEAT_SECONDS = 15
 SERVER_LOOK_SECONDS = 0.02
 # Watches that compute a frame at the same time.
-SERVER_WATCHES_AT_ONCE = 2
+SERVER_WATCHES_AT_ONCE = 1
 
 # -- the server: what it holds ---------------------------------------------------------------------
 # Principals and credentials that are remembered to count their requests.
@@ -640,3 +640,5 @@ SERVER_LAST_REQUEST_SECONDS = 0.5
 POOL_END_SECONDS = 1
 # A difference of two states that is answered whole; as lines it may be longer.
 DIFF_BYTES_MAX = 64 * MIB
+# How long `rote doctor` waits for a server.
+DOCTOR_SECONDS_MAX = 5

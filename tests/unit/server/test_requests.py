@@ -49,6 +49,7 @@ MALFORMED = {
     "two codings": HEAD + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n",
     "a broken chunk": HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
     "a chunk without an end": HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}0\r\n\r\n",
+    "a trailer": HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\nAuthorization: x\r\n\r\n",
     "no host": b"POST /v1/now HTTP/1.1\r\nContent-Length: 0\r\n\r\n",
     "two hosts": HEAD + b"Host: localhost\r\nContent-Length: 0\r\n\r\n",
     "an obsolete fold": HEAD + b"X-A: one\r\n two\r\nContent-Length: 0\r\n\r\n",

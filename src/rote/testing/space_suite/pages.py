@@ -15,7 +15,8 @@ from rote.contract.commands import (
     Scan,
 )
 from rote.errors import InvalidInput, LimitExceeded, NotFound, VersionNotFound
-from rote.testing.space_suite.ground import A, B, C, SpaceGround, answered, put
+from rote.kernel.state.space_reader import SpaceReader
+from rote.testing.space_suite.ground import A, B, C, SpaceGround, answered, kernel_of, port_of, put
 from rote.values.limits import MIB, PAGE_MAX
 
 LARGE = "x" * (MIB * 3 // 2)  # three of them pass a page
@@ -164,6 +165,23 @@ class PageTests(SpaceGround):
         (state,) = answered(self, ReadPage([A], known=known)).states
         assert (state.hash, state.erased, state.exists, state.value) == (*known, True, False, None)
 
+    def test_a_page_is_of_its_version_though_another_thread_commits_meanwhile(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.space.transact([put(A, 1), put(B, 1)])
+        newest, written = SpaceReader.newest, list[int]()
+
+        def late(reads: SpaceReader, *arguments: Any) -> Any:
+            if not written:
+                written.append(1)
+                self.space.set(A, 2)
+            return newest(reads, *arguments)
+
+        monkeypatch.setattr(SpaceReader, "newest", late)
+        page = answered(self, ReadPage([A, B]))
+        assert (page.version, [state.value for state in page.states]) == (1, [1, 1])
+        assert (written, self.space.get(A)) == ([1], 2)
+
     def test_a_page_of_no_ids_tells_the_version_and_an_unknown_branch(self) -> None:
         self.space.set(A, 1)
         assert answered(self, ReadPage([])) == StatePage(1, (), None)
@@ -196,3 +214,18 @@ class PageTests(SpaceGround):
     def test_malformed_ids_and_hashes_are_refused(self, ids: Any, known: Any) -> None:
         with pytest.raises(InvalidInput):
             answered(self, ReadPage(ids, known=known))
+
+
+class SharedPageTests(SpaceGround):
+    def test_a_page_of_the_past_shows_no_value_that_another_process_has_erased(self) -> None:
+        """A process learns of it with its next read of the present, where a look is a round trip."""
+        self.space.set(A, 1)
+        other = self.open()
+        for _ in range(2):
+            page = port_of(other).answer(self.did, ReadPage([A], View(version=1)))
+            assert page.states[0].value == 1
+        self.space.erase(A, reason="asked to")
+        if kernel_of(port_of(other)).spaces.wiring.engine.is_remote:
+            port_of(other).answer(self.did, ReadPage([B]))
+        page = port_of(other).answer(self.did, ReadPage([A], View(version=1)))
+        assert (page.states[0].value, page.states[0].erased) == (None, True)

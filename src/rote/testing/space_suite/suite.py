@@ -37,7 +37,7 @@ from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
 from rote.testing.space_suite.packed_indexes import PackedIndexTests
 from rote.testing.space_suite.packed_keeping import PackedKeepingTests, SharedPackedIndexTests
-from rote.testing.space_suite.pages import PageTests
+from rote.testing.space_suite.pages import PageTests, SharedPageTests
 from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.queues import QueueTests, SharedQueueTests
 from rote.testing.space_suite.reads import ReadTests
@@ -161,6 +161,7 @@ class SharedSpaceSuite(
     SharingTests,
     SharedAttemptTests,
     SharedVersionTests,
+    SharedPageTests,
     SharedPackedIndexTests,
     SharedSpaceErasureTests,
     SharedConformanceTests,
