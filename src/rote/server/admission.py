@@ -195,7 +195,7 @@ class AdmittedPort(PortLayer):
         except Denied as error:
             if error.code != "reserved_name":
                 raise
-            asked = getattr(command, "space", None) or getattr(command, "name", "")
+            asked = command.space if isinstance(command, c.EraseSpace) else ""
             raise no_such_space(asked) from None
 
     def _spaces(self, command: c.ListSpaces) -> SpacePage:

@@ -45,10 +45,10 @@ _NONCE, _GRANT = "nonce", "grant"
 _SECOND = 1_000_000
 
 
-def open_server_space(port: Port, *, author: str | None = None) -> "ServerSpace":
-    """Return the server's space of a store; it is made when there is none."""
-    library = port.for_caller(Caller(author, is_library=True))
-    return ServerSpace(library, library.answer("", FindSpace(SERVER_SPACE, create=True)))
+def open_server_space(port: Port, *, create: bool = True) -> "ServerSpace":
+    """Return the server's space of a store; it is made when there is none, or NotFound."""
+    library = port.for_caller(Caller(is_library=True))
+    return ServerSpace(library, library.answer("", FindSpace(SERVER_SPACE, create)))
 
 
 class ServerSpace:

@@ -97,9 +97,12 @@ def test_no_merge_erasure_or_run_changes_the_acl(served: Served) -> None:
             assert caller.command("merge", given).json["error"]["details"]["reason"] == "acl_alone"
         resolutions = {did: {"value": served.acl({BEN: "owner"})}}
         assert caller.command("merge", {"source": "side", "resolutions": resolutions}).status == 403
-        for given in ({"id": did}, {"ids": [A, did]}, {"prefix": "did:"}, {"prefix": ""}):
-            reply = caller.command("erase", {"reason": "x", **given})
-            assert reply.json["error"]["details"]["reason"] == "acl_alone", given
+        named: list[dict[str, Any]] = [
+            {"id": did}, {"ids": [A, did]}, {"prefix": "did:"}, {"prefix": ""},
+        ]  # fmt: skip
+        for each in named:
+            reply = caller.command("erase", {"reason": "x", **each})
+            assert reply.json["error"]["details"]["reason"] == "acl_alone", each
     assert (served.notes.acl() or {})["grants"] == {ADA: "owner", BEN: "write"}
 
 

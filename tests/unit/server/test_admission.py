@@ -212,8 +212,8 @@ def test_a_watch_ends_when_its_right_is_lost(served: Served) -> None:
     served.notes.grant(CYD, "read")
     cyd = Signer(served.server, "cyd").granted()
     with Wire(served.server.url) as wire:
-        headers = cyd.headers("GET", target, None)
-        wire.send(wire.request("GET", target, accept="application/x-ndjson", **headers))
+        headers: dict[str, str | None] = {**cyd.headers("GET", target, None)}
+        wire.send(wire.request("GET", target, None, accept="application/x-ndjson", **headers))
         status, _ = wire.head()
         assert status == 200
         pieces = wire.chunks()
