@@ -53,3 +53,6 @@ DIFF_BYTES_MAX = 64 * MIB
 DOCTOR_SECONDS_MAX = 5
 # How often a server asks its store whether it answers, and how long it waits for that.
 READY_SECONDS = 1
+# What is read of a body that was refused, so that its sender gets the answer.
+DISCARD_BYTES = 1 * MIB
+DISCARD_SECONDS = 0.2
