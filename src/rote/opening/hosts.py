@@ -91,6 +91,7 @@ class Host(tiers.Host):
                 limits=limits,
                 redact=redact,
                 ids=ids,
+                space=place,
             )
         except BaseException:
             for adapter in adapters.values():

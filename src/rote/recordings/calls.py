@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from msgspec import UNSET, UnsetType
+
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded
 from rote.values import Json, canonical, decode_canonical, json_v1
 from rote.values.limits import CALL_BYTES_MAX, DEPTH_MAX, ERROR_MESSAGE_CHARACTERS_MAX
@@ -75,6 +77,7 @@ class Reply:
     effects: Json = None  # None when nothing was said about them
     error: dict[str, Any] | None = None  # type and message, of an adapter code and details too
     raised: BaseException | None = None  # what the caller gets to see of the error
+    own: Json | UnsetType = UNSET  # the caller's result where the recorded one hides parts of it
 
     @property
     def told(self) -> Json:
@@ -85,7 +88,7 @@ class Reply:
         """The result for the caller, or the error."""
         if self.raised is not None:
             raise self.raised
-        return self.result
+        return self.result if self.own is UNSET else self.own
 
 
 def stored(value: Any, what: str) -> Json:
