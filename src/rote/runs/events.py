@@ -195,6 +195,11 @@ class RunEvents:
                 self._drop()
 
     @property
+    def salt(self) -> bytes | None:
+        """The salt of what is redacted in the recording; None where nothing is."""
+        return None if self._recording is None else self._recording.salt
+
+    @property
     def is_elsewhere(self) -> bool:
         """Whether this is a process that was forked from the one in which it began."""
         return os.getpid() != self._process

@@ -475,7 +475,7 @@ def _checked(row: RunRow) -> RunRow:
 def _is_claim_lost(error: Denied) -> bool:
     """Return whether a row that the commit claims was moved by others, such as the lease of a message;
     not the row of the run itself."""
-    return error.details.get("kind", RUN) != RUN
+    return bool(error.details.get("kind", RUN) != RUN)
 
 
 def _reason_code(error: RoteError) -> str:

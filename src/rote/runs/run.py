@@ -437,9 +437,10 @@ class Run:
             self._fail(error)
             return
         try:
-            known = self.scoped.hidden(self._buffer.operations)
+            events = self._told()
+            known = self.scoped.hidden(self._buffer.operations, events.salt)
             recorded = payload_fingerprint(self._branch, known)
-            self._told().finish(self.payload_fingerprint, recorded=recorded)
+            events.finish(self.payload_fingerprint, recorded=recorded)
             is_wanted = self._is_wanted()
         except BaseException as failure:
             self._fail(failure)

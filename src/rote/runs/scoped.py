@@ -98,9 +98,10 @@ class Scoped:
             self._redacted |= names
         return Redaction(names, self._salt or b"")
 
-    def hidden(self, operations: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return operations without what is redacted, as a recording knows them."""
-        known: list[dict[str, Any]] = Redaction(self._redacted, self._salt or b"").hidden(
-            operations
-        )
+    def hidden(self, operations: list[dict[str, Any]], salt: bytes | None) -> list[dict[str, Any]]:
+        """Return operations as a recording with this salt knows them. Where nothing is redacted in it,
+        a replay has all values, and so the operations as they are."""
+        if salt is None:
+            return operations
+        known: list[dict[str, Any]] = Redaction(self._redacted, salt).hidden(operations)
         return known

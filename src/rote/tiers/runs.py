@@ -39,7 +39,9 @@ class ScopedRun(Protocol):
     is_buffered: bool  # its writes are kept back and become one commit
     is_replay: bool
     memory_of: Callable[..., Memory]  # by the settings that rote.Memory takes
-    calls: Callable[[], RunCalls]  # raises where the run has not begun, or has ended
+
+    def calls(self) -> RunCalls:
+        """Return the calls of a run that goes on; InvalidInput for another one."""
 
     @property
     def turn(self) -> AbstractContextManager[Any]:
@@ -68,4 +70,5 @@ class ScopedRun(Protocol):
 class RunOfScope(Protocol):
     """A run that scopes can be in: the one that space.run returned."""
 
-    scoped: ScopedRun
+    @property
+    def scoped(self) -> ScopedRun: ...
