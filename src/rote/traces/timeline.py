@@ -30,6 +30,8 @@ from rote.traces.reports import Failures
 from rote.values import Json, decode
 from rote.values.limits import RECORDING_SHOWN_BYTES_MAX, TRACE_DEPTH_MAX
 
+_ASKS = {"adapter": "calls adapters", "model": "asks the model"}
+
 
 class TimelineCall(RecordedCall, frozen=True, kw_only=True):
     """A call of a tool, an adapter or the model; without a recording its arguments are the compared ones."""
@@ -236,17 +238,20 @@ class _Pairing:
         taken: list[TimelineCall] = []
         expected, left = deque(event.tool_calls), _Left(event)
         while expected or left.any:
-            if expected and not expected[0].is_recorded:
-                taken.append(_unrecorded(expected.popleft()))
-            elif not self._waiting:
-                break
-            elif is_tool_call(self._waiting[0], self._profiles):
-                if not expected:
-                    raise InvalidInput("an event calls fewer tools than it")
-                taken.append(_recorded(self._waiting.popleft(), expected.popleft()))
-            else:
-                left.take(self._waiting[0].kind)
+            head = self._waiting[0] if self._waiting else None
+            is_tool = head is not None and is_tool_call(head, self._profiles)
+            if head is not None and not is_tool and left.takes(head.kind):
                 taken.append(_recorded(self._waiting.popleft()))
+            elif expected and not expected[0].is_recorded:
+                taken.append(_unrecorded(expected.popleft()))
+            elif head is None:
+                break
+            elif not is_tool:
+                raise InvalidInput(f"an event {_ASKS[head.kind]} less often than it")
+            elif not expected:
+                raise InvalidInput("an event calls fewer tools than it")
+            else:
+                taken.append(_recorded(self._waiting.popleft(), expected.popleft()))
         return (*taken, *map(_unrecorded, expected))
 
     def rest(self) -> Iterator[TimelineCall]:
@@ -264,15 +269,16 @@ class _Left:
     def any(self) -> bool:
         return bool(self._models or self._adapters)
 
-    def take(self, kind: str) -> None:
+    def takes(self, kind: str) -> bool:
+        """Return whether a call of this kind is one of them, and take it."""
+        count = self._adapters if kind == "adapter" else self._models
+        if count == 0:
+            return False
         if kind == "adapter":
-            if not self._adapters:
-                raise InvalidInput("an event calls fewer adapters than it")
             self._adapters -= 1
-        elif self._models == 0:
-            raise InvalidInput("an event asks the model less often than it")
         elif self._models is not None:
             self._models -= 1
+        return True
 
 
 def _event(

@@ -37,22 +37,22 @@ def adapter_calls(path: Path) -> list[str]:
 @each_test_uses("hosting")
 class RunTierReplayTests(RunTierGround):
     @property
-    def path(self) -> Path:
+    def recording(self) -> Path:
         return self.place / "run.jsonl"
 
     def begin_with_messages(self, redact: tuple[str, ...] = ("password",)) -> Host:
         """Return a host with files; its queue has two messages."""
         (self.place / "out").mkdir()
         self.notes.set(A, 1)
-        self.host.queue.put(Q, {"n": 1, "password": SECRET})
-        self.host.queue.put(Q, {"n": 2})
-        return self.host_on(fs={"sandbox_root": str(self.place / "out")}, redact=redact)
+        self.tiers.queue.put(Q, {"n": 1, "password": SECRET})
+        self.tiers.queue.put(Q, {"n": 2})
+        return self.tiers_on(fs={"sandbox_root": str(self.place / "out")}, redact=redact)
 
-    def bare(self) -> Host:
+    def tiers_of_space(self) -> Host:
         """Return a host that has the space alone."""
-        return self.host_on(redact=["password"])
+        return self.tiers_on(redact=["password"])
 
-    def work(self, run: Run, host: Host) -> list[Any]:
+    def use_every_tier(self, run: Run, host: Host) -> list[Any]:
         """Use every tier; return what was told."""
         told: list[Any] = []
 
@@ -87,21 +87,21 @@ class RunTierReplayTests(RunTierGround):
 
     def test_a_replay_is_told_the_same_and_touches_nothing(self) -> None:
         host = self.begin_with_messages()
-        with self.begin(tools=TOOLS, record=self.path) as run:
-            first = self.work(run, host)
+        with self.begin(tools=TOOLS, record=self.recording) as run:
+            first = self.use_every_tier(run, host)
         assert run.state == "commit_applied"
-        assert adapter_calls(self.path) == [
+        assert adapter_calls(self.recording) == [
             "queue.take", "queue.put", "fs.write", "fs.read", "fs.read", "cache.set", "cache.get",
             "fs.list", "agent.send_task", "agent.post_result", "agent.post_result", "queue.ack",
             "queue.ack",
         ]  # fmt: skip
-        assert SECRET.encode() not in self.path.read_bytes()
+        assert SECRET.encode() not in self.recording.read_bytes()
         (self.place / "out" / "a.txt").write_text("changed")
-        self.host.queue.put(Q, {"n": 3})
-        before = (self.notes.version, self.rows(), self.depth(), self.depth(OUT))
-        with self.begin(tools=TOOLS, replay=self.path) as again:
-            told = self.work(again, self.bare())
-        assert before == (self.notes.version, self.rows(), self.depth(), self.depth(OUT))
+        self.tiers.queue.put(Q, {"n": 3})
+        before = (self.notes.version, self.message_rows(), self.queued(), self.queued(OUT))
+        with self.begin(tools=TOOLS, replay=self.recording) as again:
+            told = self.use_every_tier(again, self.tiers_of_space())
+        assert before == (self.notes.version, self.message_rows(), self.queued(), self.queued(OUT))
         assert (self.place / "out" / "a.txt").read_text() == "changed"
         assert SECRET not in str(told)
         mark = told[0]["message"]["payload"]["password"]
@@ -113,10 +113,10 @@ class RunTierReplayTests(RunTierGround):
 
     def test_without_redaction_the_writes_are_the_same_to_the_byte(self) -> None:
         host = self.begin_with_messages(redact=())
-        with self.begin(tools=TOOLS, record=self.path) as run:
-            first = self.work(run, host)
-        with self.begin(tools=TOOLS, replay=self.path) as again:
-            assert self.work(again, self.host) == first
+        with self.begin(tools=TOOLS, record=self.recording) as run:
+            first = self.use_every_tier(run, host)
+        with self.begin(tools=TOOLS, replay=self.recording) as again:
+            assert self.use_every_tier(again, self.tiers) == first
         assert again.payload_fingerprint == run.payload_fingerprint
         report = compare_traces(run.trace, again.trace, level="full")
         assert report.status == "equivalent", report.failures
@@ -128,11 +128,11 @@ class RunTierReplayTests(RunTierGround):
             with host.scope(run=run) as flow:
                 return [flow.queue.peek(Q, 5), flow.queue.depth(Q), flow.fs.exists("a")]
 
-        with self.begin("read_only", record=self.path) as run:
+        with self.begin("read_only", record=self.recording) as run:
             first = look(run, host)
-        self.host.queue.take(Q)
-        with self.begin("read_only", replay=self.path) as again:
-            told = look(again, self.bare())
+        self.tiers.queue.take(Q)
+        with self.begin("read_only", replay=self.recording) as again:
+            told = look(again, self.tiers_of_space())
         assert told[1:] == first[1:]
         assert [each["id"] for each in told[0]["items"]] == [
             each["id"] for each in first[0]["items"]
@@ -140,10 +140,10 @@ class RunTierReplayTests(RunTierGround):
 
     def test_a_redacted_value_that_a_memory_alone_has_is_written_again(self) -> None:
         """No line has its salt then, and none needs it."""
-        host = self.bare()
+        host = self.tiers_of_space()
         runs = []
         for how in ("record", "replay"):
-            terms: dict[str, Any] = {how: self.path}
+            terms: dict[str, Any] = {how: self.recording}
             with self.begin(**terms) as run, host.scope(run=run) as flow:
                 flow.memory.put("ops", "k", "i", {"password": SECRET})
                 flow.cache.get("n", "k")
@@ -160,22 +160,22 @@ class RunTierReplayTests(RunTierGround):
                     "ops", "k", "i", {"password": message["payload"]["password"], "n": extra}
                 )
 
-        with self.begin(record=self.path) as run:
+        with self.begin(record=self.recording) as run:
             work(run, 1)
-        with self.begin(replay=self.path) as run:
+        with self.begin(replay=self.recording) as run:
             work(run, 1)
-        with self.aborts("payload_mismatch"), self.begin(replay=self.path) as run:
+        with self.aborts("payload_mismatch"), self.begin(replay=self.recording) as run:
             work(run, 2)
 
     def test_the_first_call_that_differs_ends_a_replay(self) -> None:
-        with self.begin(record=self.path) as run, self.host.scope(run=run) as flow:
+        with self.begin(record=self.recording) as run, self.tiers.scope(run=run) as flow:
             flow.cache.set("n", "k", 1)
             flow.queue.put(OUT, 1)
         for calls in ([("set", 2)], [("set", 1), ("get", None)], []):
             with (
                 pytest.raises(InvalidInput) as refused,
-                self.begin(replay=self.path) as run,
-                self.host.scope(run=run) as flow,
+                self.begin(replay=self.recording) as run,
+                self.tiers.scope(run=run) as flow,
             ):
                 for verb, value in calls:
                     if verb == "set":
@@ -183,24 +183,27 @@ class RunTierReplayTests(RunTierGround):
                     else:
                         flow.cache.get("n", "k")
             assert refused.value.code == "replay_differs"
-        assert (self.depth(OUT), self.host.cache.get("n", "k")["value"]) == ((1, 0, 0), 1)
+        assert (self.queued(OUT), self.tiers.cache.get("n", "k")["value"]) == ((1, 0, 0), 1)
 
     def test_a_block_that_failed_is_replayed_up_to_there(self) -> None:
         host = self.begin_with_messages()
         for how in ("record", "replay"):
-            terms: dict[str, Any] = {how: self.path}
+            terms: dict[str, Any] = {how: self.recording}
             with pytest.raises(KeyError), self.begin(**terms) as run, host.scope(run=run) as flow:
                 flow.queue.ack(*named(flow.queue.take(Q)["message"]))
                 raise KeyError
-        assert (self.depth(), lines_of(self.path)[-1]["error"]) == ((1, 1, 0), {"type": "KeyError"})
+        assert (self.queued(), lines_of(self.recording)[-1]["error"]) == (
+            (1, 1, 0),
+            {"type": "KeyError"},
+        )
 
     # -- tool calls --------------------------------------------------------------------------------
 
     def test_an_adapter_with_a_profile_is_a_tool_call_of_the_open_event_or_of_its_own(self) -> None:
         runs = []
         for how in ("record", "replay"):
-            terms: dict[str, Any] = {how: self.path}
-            with self.begin(tools=TOOLS, **terms) as run, self.host.scope(run=run) as flow:
+            terms: dict[str, Any] = {how: self.recording}
+            with self.begin(tools=TOOLS, **terms) as run, self.tiers.scope(run=run) as flow:
                 flow.cache.get("n", "k")
                 with run.event(**EVENT) as event:
                     event.call("search", lambda query: [query], query=1)
@@ -224,8 +227,8 @@ class RunTierReplayTests(RunTierGround):
         fingerprints = []
         tools = [ToolProfile("queue.ack", "1", tool_result_fingerprint_fields=["/error/code"])]
         for verb in ("record", "replay", None):
-            terms: dict[str, Any] = {} if verb is None else {verb: self.path}
-            with self.begin(tools=tools, **terms) as run, self.host.scope(run=run) as flow:
+            terms: dict[str, Any] = {} if verb is None else {verb: self.recording}
+            with self.begin(tools=tools, **terms) as run, self.tiers.scope(run=run) as flow:
                 assert code_of(lambda: flow.queue.ack(Q, "0" * 32, "x"), Denied) == "lease_lost"
             [call] = run.trace["events"][0]["tool_calls"]
             fingerprints.append(call["tool_result_fingerprint"])
@@ -235,8 +238,11 @@ class RunTierReplayTests(RunTierGround):
     def test_a_redacted_value_is_in_no_trace_and_changes_no_fingerprint(self) -> None:
         told = []
         for number, verb in enumerate(("record", "replay", None)):
-            terms: dict[str, Any] = {} if verb is None else {verb: self.path}
-            with self.begin(tools=TOOLS, **terms) as run, self.bare().scope(run=run) as flow:
+            terms: dict[str, Any] = {} if verb is None else {verb: self.recording}
+            with (
+                self.begin(tools=TOOLS, **terms) as run,
+                self.tiers_of_space().scope(run=run) as flow,
+            ):
                 flow.cache.set("n", "k", {"password": SECRET, "n": 1})
                 flow.cache.get("n", "k", {"password": f"{SECRET}-{0 if number < 2 else 1}"})
             assert SECRET not in str(run.trace)
@@ -253,8 +259,8 @@ class RunTierReplayTests(RunTierGround):
         self.notes.set(A, 1)
         model = ModelConfig("acme", "large-1", seed=7)
         with (
-            self.begin(tools=TOOLS, model=model, record=self.path) as run,
-            self.host.scope(run=run) as flow,
+            self.begin(tools=TOOLS, model=model, record=self.recording) as run,
+            self.tiers.scope(run=run) as flow,
         ):
             calls: list[Callable[[], Any]] = [
                 lambda: flow.cache.get("n", "k"), lambda: flow.queue.depth(Q),
@@ -274,10 +280,10 @@ class RunTierReplayTests(RunTierGround):
                     [told] = event.calls([("search", function, {})])
                 else:
                     told = event.model(function)
-        assert (told, run.commit, adapter_calls(self.path)) == ([1, {}], None, [])
+        assert (told, run.commit, adapter_calls(self.recording)) == ([1, {}], None, [])
 
     def test_where_nothing_is_recorded_only_tool_calls_are_refused_there(self) -> None:
-        with self.begin(tools=TOOLS) as run, self.host.scope(run=run) as flow:
+        with self.begin(tools=TOOLS) as run, self.tiers.scope(run=run) as flow:
 
             def function() -> Any:
                 code_of(lambda: flow.cache.get("n", "k"), InvalidInput)
