@@ -111,6 +111,9 @@ class Host:
         self._shared = shared
         self._parent = parent
         self._run = run
+        self._redacting = (
+            Redaction((), b"") if run is None else run.redaction(shared.redact, self._draw_salt)
+        )
         self._grant = grant
         self._limits: dict[str, int] = narrowed(limits, grant.get("limits", {}))
         shown = shared.adapters if run is None else adapters_in_run(shared.adapters, run)
@@ -215,9 +218,7 @@ class Host:
                 adapter.again(verb.name, verb.filled(given), result)
 
         return calls.call(
-            AdapterCall.of(
-                f"{name}.{verb.name}", given, run.redaction(self._shared.redact, self._draw_salt)
-            ),
+            AdapterCall.of(f"{name}.{verb.name}", given, self._redacting),
             lambda: self._perform(name, verb, given),
             is_line=name in RECORDED_ADAPTERS,
             writes=verb.writes,
