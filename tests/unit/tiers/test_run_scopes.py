@@ -61,10 +61,11 @@ def test_calls_of_threads_are_recorded_one_at_a_time(
     with (
         pytest.raises(rote.errors.RunAborted),
         space.run(**TERMS, tools=tools, replay=path) as again,
+        host.scope(run=again) as flow,
     ):
-        with host.scope(run=again) as flow:
-            for line in lines:
-                flow.call(*line["name"].split("."), line["args"])
+        for line in lines:
+            adapter, verb = line["name"].split(".")
+            flow.call(adapter, verb, line["args"])
     # But for the appends, which a recording does not have, it would write the same.
     puts = [each for each in run.operations if each["op"] == "set" and "queue" in each["id"]]
     assert again.operations == puts
