@@ -83,7 +83,9 @@ class Workflow:
         event = run.event(role="r", interceptor="i", decision_type="d")
         with ExitStack() as stack:
             stack.enter_context(event)
-            event.call("search", lambda n: [n], n=self._random.randint(0, 9))
+            number = self._random.randint(0, 9)
+            found = event.call("search", lambda **asked: asked, n=number, password=self._secret)
+            self._results.append(found)
             return stack.pop_all()
 
     def _call(self, *, is_in_run: bool) -> tuple[str, str, Any]:

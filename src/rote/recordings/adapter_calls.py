@@ -53,11 +53,9 @@ class AdapterCall(Struct, frozen=True):
 
     def traced(self, reply: Reply) -> Reply:
         """Return a reply as traces have it, of a call or of its replay."""
-        if reply.error is not None:
-            return Reply(error=self.redaction.blanked(reply.error))
-        if self._is_redacted:
+        if reply.error is None and self._is_redacted:
             return Reply(self.redaction.blanked_whole())
-        return Reply(self.redaction.blanked(reply.result))
+        return reply.blanked(self.redaction)
 
     @property
     def _is_redacted(self) -> bool:

@@ -38,6 +38,13 @@ class Redaction:
         self._names = frozenset(name.casefold() for name in names)
         self._salt = salt
 
+    def __bool__(self) -> bool:
+        return bool(self._names)
+
+    def with_names(self, names: Iterable[str]) -> "Redaction":
+        """Return the redaction of more names, by the same salt."""
+        return Redaction((*self._names, *names), self._salt)
+
     def hidden(self, value: Json) -> Json:
         """Return a copy of a value in which redacted values are hidden."""
         return self._replaced(value, self.hidden_whole)
@@ -91,6 +98,9 @@ class Redaction:
     def _is_named(self, name: str) -> bool:
         plain = name.casefold()
         return plain in self._names or _number("", plain) in self._names
+
+
+NOTHING = Redaction((), b"")  # is hidden
 
 
 def without_texts(message: str, texts: Iterable[str]) -> str:

@@ -6,10 +6,12 @@ frame, memory, store                made again in a replay, so the recording has
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from rote.recordings.adapter_calls import AdapterCall
 from rote.recordings.calls import Reply, stored
 from rote.recordings.recordings import Recording, Replay
+from rote.recordings.redaction import Redaction
 from rote.runs.events import Event, RunEvents, check_room, tool_call
 from rote.traces.profiles import ToolProfile
 from rote.values import Json
@@ -61,6 +63,26 @@ class AdapterCalls:
                 else:
                     noted.note(call, reply)
         return reply.outcome()
+
+    def redaction(self, names: frozenset[str], draw: Callable[[], bytes]) -> Redaction:
+        """Hide the values of some names from now on, in all calls of the run; `draw` gives the salt of a
+        new recording."""
+        events = self._events
+        with events._lock:
+            if names:
+                recorded = None if events._recording is None else events._recording.salt
+                before = events.redaction or Redaction((), recorded or draw())
+                events.redaction = before.with_names(names)
+            return events.redaction
+
+    def hidden(self, operations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the operations of the run as its recording knows them. Where nothing is redacted in it,
+        a replay has all values, and so the operations as they are."""
+        recording = self._events._recording
+        if recording is None or recording.salt is None:
+            return operations
+        known: list[dict[str, Any]] = self._events.redaction.hidden(operations)
+        return known
 
     def _check(self, call: AdapterCall, *, is_told: bool, is_tool: bool) -> None:
         events = self._events

@@ -17,6 +17,7 @@ from rote.contract.run_modes import LIVE, Mode
 from rote.errors import InvalidInput, LimitExceeded, NotFound, RoteError, Unavailable
 from rote.recordings.calls import Call, Reply
 from rote.recordings.recordings import Recording, Replay, RunEnd, error_name
+from rote.recordings.redaction import NOTHING
 from rote.runs.calls import perform, perform_side_by_side
 from rote.runs.trace_files import TraceFiles
 from rote.runs.turns import Turn, Turns
@@ -114,6 +115,7 @@ class RunEvents:
         self._event_count = 0
         self._retrieval_count = 0
         self._adapter_calls = 0  # without a profile, since the last event
+        self.redaction = NOTHING  # of the scopes of hosts that have been in the run
         self._has_output = False
 
     def event(self, *, role: str, interceptor: str, decision_type: str) -> "Event":
@@ -193,11 +195,6 @@ class RunEvents:
         with self._lock:
             if self._state == "open" and not self.is_elsewhere:
                 self._drop()
-
-    @property
-    def salt(self) -> bytes | None:
-        """The salt of what is redacted in the recording; None where nothing is."""
-        return None if self._recording is None else self._recording.salt
 
     @property
     def is_elsewhere(self) -> bool:
@@ -469,14 +466,15 @@ class Event:
         with self._run._alone(self, side_by_side=True) as turn:
             replies = self._called(asked, turn)
         if return_exceptions:
-            return [reply.result if reply.raised is None else reply.raised for reply in replies]
+            return [reply.outcome() if reply.raised is None else reply.raised for reply in replies]
         return [reply.outcome() for reply in replies]
 
     def model(self, function: Callable[..., Any], /, **args: Json) -> Json:
         """Ask the model of the run; its reply, or what the function raised. Not a tool call."""
         if self._run._model is None:
             raise InvalidInput("the run has no model; start it with model=ModelConfig(…)")
-        call = Call("model", self._run._model.model_name, function, args, dict)
+        name, redaction = self._run._model.model_name, self._run.redaction
+        call = Call("model", name, function, args, dict, redaction)
         with self._run._alone(self) as turn:
             [reply] = self._run._answer(self, [call], self._note_reply, turn)
         return reply.outcome()
@@ -497,18 +495,20 @@ class Event:
                 f"the run has no profile of the tool {tool_name!r:.120}; {told(self._run._tools)}: "
                 "name it in tools=[ToolProfile(…)]"
             )
-        return Call("tool", profile.tool_name, function, args, profile.normalized_args)
+        normalize, redaction = profile.normalized_args, self._run.redaction
+        return Call("tool", profile.tool_name, function, args, normalize, redaction)
 
     def _called(self, calls: Sequence[Call], turn: Turn) -> list[Reply]:
         check_room("calls", self._tool_calls, len(calls))
         return self._run._answer(self, calls, self._note_call, turn)
 
     def _note_reply(self, call: Call, reply: Reply) -> None:
-        self._replies.append(fingerprint(reply.told))
+        self._replies.append(fingerprint(reply.blanked(call.redaction).told))
         self._grow(REPLY_BYTES)
 
     def _note_call(self, call: Call, reply: Reply) -> None:
-        self._add_call(tool_call(self._run._tools[call.name], call.normalized, reply))
+        shown = reply.blanked(call.redaction)
+        self._add_call(tool_call(self._run._tools[call.name], call.traced, shown))
 
     def _add_call(self, told: dict[str, Json]) -> None:
         self._tool_calls.append(told)

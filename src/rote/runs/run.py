@@ -149,11 +149,14 @@ class Run:
         self.memory_snapshot_id = snapshot_id(branch, snapshot)
         self.commit_id = commit_id(terms.run_id, self.memory_snapshot_id, terms.policy_set_id)
         self.memory = self.memory_of()
-        self.scoped = Scoped(
-            did=space.did,
-            branch=branch,
-            mode=terms.mode,
-            replay=replay,
+        self.scoped = self._scoped()
+
+    def _scoped(self) -> Scoped:
+        return Scoped(
+            did=self._space.did,
+            branch=self._branch,
+            mode=self._terms.mode,
+            is_replay=self._replay is not None,
             buffer=self._buffer,
             memory_of=self.memory_of,
             faces=self._faces,
@@ -437,10 +440,10 @@ class Run:
             self._fail(error)
             return
         try:
-            events = self._told()
-            known = self.scoped.hidden(self._buffer.operations, events.salt)
+            assert self._adapter_calls is not None
+            known = self._adapter_calls.hidden(self._buffer.operations)
             recorded = payload_fingerprint(self._branch, known)
-            events.finish(self.payload_fingerprint, recorded=recorded)
+            self._told().finish(self.payload_fingerprint, recorded=recorded)
             is_wanted = self._is_wanted()
         except BaseException as failure:
             self._fail(failure)

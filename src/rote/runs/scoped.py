@@ -11,8 +11,6 @@ from msgspec import structs
 
 from rote.contract import Glance, Guard
 from rote.contract.run_modes import Mode
-from rote.recordings.recordings import Replay
-from rote.recordings.redaction import Redaction
 from rote.records.memory import Memory
 from rote.runs.adapter_calls import AdapterCalls
 from rote.runs.modes import BUFFERED
@@ -31,7 +29,7 @@ class Scoped:
         did: str,
         branch: str,
         mode: Mode,
-        replay: Replay | None,
+        is_replay: bool,
         buffer: Buffer,
         memory_of: Callable[..., Memory],
         faces: Callable[[], tuple[Space, Space]],
@@ -47,7 +45,7 @@ class Scoped:
         self.did = did
         self.branch = branch
         self.is_buffered = mode == BUFFERED
-        self.is_replay = replay is not None
+        self.is_replay = is_replay
         self.memory_of = memory_of
         self.calls = calls
         self.turn = buffer.lock  # for callers that look first and then write
@@ -55,8 +53,6 @@ class Scoped:
         self._faces = faces
         self._check_read = check_read
         self._check_write = check_write
-        self._redacted: frozenset[str] = frozenset()  # names
-        self._salt = None if replay is None else replay.salt
 
     def check(self, *, writes: bool) -> None:
         """Raise Denied where the mode of the run does not allow to read or write."""
@@ -87,21 +83,3 @@ class Scoped:
             guard = self.guards.get((kind, key))
             if guard is not None and guard.fence == before:
                 self.guards[kind, key] = structs.replace(guard, fence=after)
-
-    # -- redaction ---------------------------------------------------------------------------------
-
-    def redaction(self, names: frozenset[str], draw: Callable[[], bytes]) -> Redaction:
-        """Return the redaction of some names, by the one salt of the run."""
-        with self.turn:
-            if names and self._salt is None:
-                self._salt = draw()
-            self._redacted |= names
-        return Redaction(names, self._salt or b"")
-
-    def hidden(self, operations: list[dict[str, Any]], salt: bytes | None) -> list[dict[str, Any]]:
-        """Return operations as a recording with this salt knows them. Where nothing is redacted in it,
-        a replay has all values, and so the operations as they are."""
-        if salt is None:
-            return operations
-        known: list[dict[str, Any]] = Redaction(self._redacted, salt).hidden(operations)
-        return known

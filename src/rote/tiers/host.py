@@ -33,7 +33,7 @@ from rote.errors import (
     system_failure,
 )
 from rote.recordings.adapter_calls import AdapterCall
-from rote.recordings.redaction import Redaction
+from rote.recordings.redaction import NOTHING, Redaction
 from rote.space import Space
 from rote.space.arguments import check_path
 from rote.tiers.adapters import Adapter
@@ -112,7 +112,7 @@ class Host:
         self._parent = parent
         self._run = run
         self._redacting = (
-            Redaction((), b"") if run is None else run.redaction(shared.redact, self._draw_salt)
+            NOTHING if run is None else run.calls().redaction(shared.redact, self._draw_salt)
         )
         self._grant = grant
         self._limits: dict[str, int] = narrowed(limits, grant.get("limits", {}))

@@ -30,6 +30,10 @@ class RunCalls(Protocol):
         again    does what joins the commit, for the result that the recording gave
         """
 
+    def redaction(self, names: frozenset[str], draw: Callable[[], bytes]) -> Redaction:
+        """Hide the values of some names from now on, in all calls of the run; `draw` gives the salt of a
+        new recording."""
+
 
 class ScopedRun(Protocol):
     """A run as the scopes of hosts see it."""
@@ -61,9 +65,6 @@ class ScopedRun(Protocol):
 
     def follow(self, kind: str, key: str, *, before: int, after: int) -> None:
         """Let a guard follow its row, which the run itself has moved."""
-
-    def redaction(self, names: frozenset[str], draw: Callable[[], bytes]) -> Redaction:
-        """Return the redaction of some names, by the one salt of the run."""
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ import pytest
 
 from rote.errors import Denied, InvalidInput, RoteError
 from rote.opening.hosts import Host
+from rote.recordings.calls import Effects
 from rote.runs.run import Run
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B
@@ -251,6 +252,56 @@ class RunTierReplayTests(RunTierGround):
         assert told[0][0]["tool_calls"][0]["normalized_args"][""]["default"] == {
             "password": "[redacted]"
         }
+
+    def test_tools_and_the_model_hide_what_a_host_of_the_run_redacts(self) -> None:
+        model = ModelConfig("acme", "large-1", seed=7)
+
+        def log_in(user: str, password: str) -> Any:
+            if user == "bob":
+                raise ValueError(f"{user} has not {password}")
+            return Effects({"user": user, "password": password}, {"password": password})
+
+        told, runs = [], []
+        for how in ("record", "replay"):
+            terms: dict[str, Any] = {how: self.recording, "tools": TOOLS, "model": model}
+            with self.begin(**terms) as run, self.tiers_of_space().scope(run=run) as flow:
+                flow.cache.set("n", "k", {"password": SECRET})
+                found = flow.cache.get("n", "k")["value"]["password"]
+                with run.event(**EVENT) as event:
+                    first: Any = event.call("search", log_in, user="ada", password=found)
+                    [second] = event.calls([("search", log_in, first)], return_exceptions=True)
+                    with pytest.raises(ValueError, match="bob has not") as raised:
+                        event.call("search", log_in, user="bob", password=found)
+                    third: Any = event.model(lambda **asked: asked, prompt=[second])
+                flow.memory.put("ops", "k", "i", third["prompt"][0])
+            told.append([first, second, third])
+            runs.append(run)
+        assert told[0][0] == {"user": "ada", "password": SECRET}
+        assert told[1] == with_marks(told[0], told[1][0]["password"])
+        assert SECRET.encode() not in self.recording.read_bytes()
+        assert SECRET not in f"{raised.value} {[run.trace for run in runs]}"
+        assert runs[0].trace["events"] == runs[1].trace["events"]
+        replies = [run.trace["metadata"]["model_replies"] for run in runs]
+        assert replies[0] == replies[1]
+        assert self.tiers.memory.get("ops", "k", "i")["record"]["payload"]["password"] == SECRET
+
+    def test_another_redacted_argument_of_a_tool_differs(self) -> None:
+        def work(how: str, password: str) -> None:
+            terms: dict[str, Any] = {how: self.recording, "tools": TOOLS}
+            with (
+                self.begin(**terms) as run,
+                self.tiers_of_space().scope(run=run),
+                run.event(**EVENT) as event,
+            ):
+                event.call("search", lambda password: 1, password=password)
+
+        work("record", SECRET)
+        work("replay", SECRET)
+        with pytest.raises(InvalidInput) as refused:
+            work("replay", "another one")
+        assert refused.value.code == "replay_differs"
+        for text in (SECRET, "another one"):
+            assert text not in f"{refused.value} {refused.value.details}"
 
     @pytest.mark.parametrize("how", ["call", "calls", "model"])
     def test_inside_a_function_of_an_event_adapters_are_refused_as_writes_are(
