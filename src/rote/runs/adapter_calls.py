@@ -64,7 +64,12 @@ class AdapterCalls:
                     noted.note(call, reply)
         return reply.outcome()
 
-    def redaction(self, names: frozenset[str], draw: Callable[[], bytes]) -> Redaction:
+    @property
+    def redaction(self) -> Redaction:
+        """The redaction of all names that hosts have brought into the run so far."""
+        return self._events.redaction
+
+    def redact(self, names: frozenset[str], draw: Callable[[], bytes]) -> None:
         """Hide the values of some names from now on, in all calls of the run; `draw` gives the salt of a
         new recording."""
         events = self._events
@@ -73,7 +78,6 @@ class AdapterCalls:
                 recorded = None if events._recording is None else events._recording.salt
                 before = events.redaction or Redaction((), recorded or draw())
                 events.redaction = before.with_names(names)
-            return events.redaction
 
     def hidden(self, operations: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the operations of the run as its recording knows them. Where nothing is redacted in it,

@@ -33,7 +33,7 @@ from rote.errors import (
     system_failure,
 )
 from rote.recordings.adapter_calls import AdapterCall
-from rote.recordings.redaction import NOTHING, Redaction
+from rote.recordings.redaction import Redaction
 from rote.space import Space
 from rote.space.arguments import check_path
 from rote.tiers.adapters import Adapter
@@ -111,9 +111,8 @@ class Host:
         self._shared = shared
         self._parent = parent
         self._run = run
-        self._redacting = (
-            NOTHING if run is None else run.calls().redaction(shared.redact, self._draw_salt)
-        )
+        if run is not None:
+            run.calls().redact(shared.redact, self._draw_salt)
         self._grant = grant
         self._limits: dict[str, int] = narrowed(limits, grant.get("limits", {}))
         shown = shared.adapters if run is None else adapters_in_run(shared.adapters, run)
@@ -218,7 +217,7 @@ class Host:
                 adapter.again(verb.name, verb.filled(given), result)
 
         return calls.call(
-            AdapterCall.of(f"{name}.{verb.name}", given, self._redacting),
+            AdapterCall.of(f"{name}.{verb.name}", given, calls.redaction),
             lambda: self._perform(name, verb, given),
             is_line=name in RECORDED_ADAPTERS,
             writes=verb.writes,

@@ -30,7 +30,11 @@ class RunCalls(Protocol):
         again    does what joins the commit, for the result that the recording gave
         """
 
-    def redaction(self, names: frozenset[str], draw: Callable[[], bytes]) -> Redaction:
+    @property
+    def redaction(self) -> Redaction:
+        """The redaction of all names that hosts have brought into the run so far."""
+
+    def redact(self, names: frozenset[str], draw: Callable[[], bytes]) -> None:
         """Hide the values of some names from now on, in all calls of the run; `draw` gives the salt of a
         new recording."""
 

@@ -157,3 +157,20 @@ def test_what_a_trace_cannot_have_is_refused_before_a_call_or_is_its_error(
             with pytest.raises(InvalidInput):
                 flow.cache.get("n", "k")
     assert not host.cache.get("n", "other")["found"]
+
+
+def test_names_of_all_hosts_in_a_run_are_redacted_in_all_of_its_calls(
+    space: rote.Space, host: rote.Host, tmp_path: Path
+) -> None:
+    other = rote.Host("compute-and-store", space=space, redact=["token"])
+    path = tmp_path / "r.jsonl"
+    for how in ("record", "replay"):
+        terms: dict[str, Any] = {**TERMS, how: path}
+        with space.run(**terms) as run, host.scope(run=run) as flow, other.scope(run=run) as second:
+            flow.cache.set("n", "k", {"password": SECRET, "token": SECRET})
+            found = flow.cache.get("n", "k")["value"]
+            second.cache.set("n", "k", found)
+            flow.queue.put("q", found)
+            second.memory.put("ops", "k", "i", found)
+    assert SECRET.encode() not in path.read_bytes()
+    assert host.queue.peek("q")["items"][0]["payload"] == {"password": SECRET, "token": SECRET}
