@@ -8,12 +8,13 @@ import typer
 
 from rote.cli.options import Options, SpaceOptions, spread_options
 from rote.cli.output import print_json, print_line
-from rote.cli.tokens import PathOption, seconds_in
+from rote.cli.tokens import PathOption
 from rote.errors import InvalidInput, Unavailable
 from rote.opening.delegating import delegate
 from rote.opening.sources import SystemIds
 from rote.values import Identity
 from rote.values.identity import SEED_BYTES
+from rote.values.limits import DELEGATION_SECONDS_DEFAULT
 
 commands = typer.Typer(help="Keys that sign for you.")
 
@@ -49,20 +50,21 @@ def show_did(file: FileArgument, *, options: Options) -> None:
 
 @spread_options
 def delegate_right(
-    to: Annotated[str, typer.Argument(metavar="DID", help="Who gets the right.")],
-    right: Annotated[str, typer.Argument(metavar="RIGHT", help="read, write or owner.")],
     *,
     key: KeyFileOption,
+    to: Annotated[str, typer.Option(metavar="DID", help="Who gets the right.")],
+    right: Annotated[str, typer.Option(metavar="RIGHT", help="read, write or owner.")] = "read",
     path: PathOption = None,
-    expires: Annotated[str, typer.Option(metavar="DURATION", help="Such as 12h or 30d.")] = "1d",
+    seconds: Annotated[
+        int, typer.Option(metavar="N", help="How long it holds, at most 366 days.")
+    ] = DELEGATION_SECONDS_DEFAULT,
     options: SpaceOptions,
 ) -> None:
     """Lend a right that you have in a space, and print the delegation as JSON.
 
     A space that is named by its did needs no store.
     """
-    seed, seconds = seed_in(key), seconds_in(expires)
-    did = options.space
+    seed, did = seed_in(key), options.space
     if not did.startswith("did:"):
         with options.opened_space() as space:
             did = space.did

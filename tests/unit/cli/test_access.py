@@ -146,7 +146,8 @@ def test_a_file_without_a_key_is_refused_and_not_shown(tmp_path: Path, content: 
 def test_a_right_is_lent_by_a_key(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "key"
     issuer = key_ok("new", str(file))
-    words = ("delegate", BEN, "write", "--key", str(file), "--path", "urn:a:", "--expires", "2h")
+    lent_by = ("delegate", "--key", str(file), "--to")
+    words = (*lent_by, BEN, "--right", "write", "--path", "urn:a:", "--seconds", "60")
     for space in ("default", did_in(store)):
         lent = decode(run_ok(*words, "--space", space, store=store))
         assert isinstance(lent, dict)
@@ -155,5 +156,5 @@ def test_a_right_is_lent_by_a_key(store: Path, tmp_path: Path) -> None:
     nowhere = tmp_path / "none.db"
     assert run(*words, "--space", did_in(store), store=nowhere).exit_code == 0
     assert not nowhere.exists()
-    assert run("delegate", "ben", "write", "--key", str(file), store=store).exit_code == 2
-    assert run("delegate", BEN, "all", "--key", str(file), store=store).exit_code == 2
+    assert run(*lent_by, "ben", store=store).exit_code == 2
+    assert run(*lent_by, BEN, "--right", "all", store=store).exit_code == 2
