@@ -122,7 +122,7 @@ class ServeOptions(StoreOptions):
 def serve(*, options: ServeOptions) -> None:
     """Serve the store over HTTP, until SIGTERM or Ctrl-C."""
     try:
-        from rote.server.serving import Serving, bind
+        from rote.server.serving import Serving, allow_files, bind
         from rote.server.settings import check_settings
     except ModuleNotFoundError as error:
         raise NotFound(f"there is no {error.name} here; pip install 'rote[server]'") from None
@@ -130,6 +130,7 @@ def serve(*, options: ServeOptions) -> None:
     check_settings(settings)
     if settings.auth == ("none",):
         stderr().print("everybody on this machine may read and write everything", style="red")
+    allow_files(settings)
     with bind(settings) as bound, options.opened() as store:
         server = Serving(store, settings, bound)
         if not server.serve_until_stopped(lambda: _tell(server, settings, options)):

@@ -27,6 +27,7 @@ from rote.server.start_token import start_token
 from rote.server.table import ROUTES, ROWS, TABLE, check_table
 from rote.space import Store
 from rote.values.server_limits import (
+    FILES_BESIDE_CONNECTIONS,
     READY_SECONDS,
     RECOVERY_SECONDS,
     SERVER_CONNECTION_LOOK_SECONDS,
@@ -57,6 +58,23 @@ def bind(settings: Settings) -> socket.socket:
 def _unusable(settings: Settings, error: OSError) -> Unavailable:
     place = f"{shown_host(settings.host)}:{settings.port}"
     return Unavailable(f"the address {place} cannot be used: {error.strerror or error}")
+
+
+def allow_files(settings: Settings) -> None:
+    """Let the process have a file for each connection, as far as the system lets it.
+
+    Many systems let a process have 1,024 files until it asks for more.
+    """
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = settings.limits.connections + FILES_BESIDE_CONNECTIONS
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class Serving(uvicorn.Server):

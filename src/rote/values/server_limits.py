@@ -56,3 +56,5 @@ READY_SECONDS = 1
 # What is read of a body that was refused, so that its sender gets the answer.
 DISCARD_BYTES = 1 * MIB
 DISCARD_SECONDS = 0.2
+# Files that a server may need besides its connections: those of the store, for each of its threads.
+FILES_BESIDE_CONNECTIONS = 4_096

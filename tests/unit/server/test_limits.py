@@ -84,7 +84,7 @@ def test_the_bytes_of_an_address() -> None:
 
 
 def test_a_head_that_comes_too_slowly_is_cut_off() -> None:
-    with served(head_seconds=0.3) as server:
+    with served(head_seconds=0.2) as server:
         with Wire(server.url, server.token) as wire:
             assert wire.ask("POST", "/v1/now").status == 200
             wire.send(b"POST /v1/now HTTP/1.1\r\n")
@@ -95,7 +95,7 @@ def test_a_head_that_comes_too_slowly_is_cut_off() -> None:
 
 def test_an_idle_connection_is_closed_and_one_in_use_is_not() -> None:
     with (
-        served(idle_seconds=0.5) as server,
+        served(idle_seconds=0.3) as server,
         Wire(server.url, server.token) as wire,
         Wire(server.url, server.token) as busy,
     ):
@@ -106,7 +106,7 @@ def test_an_idle_connection_is_closed_and_one_in_use_is_not() -> None:
 
 
 def test_a_body_that_comes_too_slowly_is_cut_off_and_stores_nothing() -> None:
-    with served(body_seconds=0.3) as server:
+    with served(body_seconds=0.2) as server:
         with Wire(server.url, server.token) as wire:
             commit = b'{"operations":[{"op":"set","id":"urn:b","value":1}]}'
             whole = wire.request("POST", "/v1/spaces/notes/commit", commit)
@@ -119,7 +119,7 @@ def test_a_body_that_comes_too_slowly_is_cut_off_and_stores_nothing() -> None:
 
 
 def test_a_client_that_takes_no_byte_is_cut_off_and_others_are_served() -> None:
-    with served(write_seconds=0.3, connections=20) as server:
+    with served(write_seconds=0.2, connections=20) as server:
         space = server.service.store.space("notes")
         space.set("urn:large", "x" * 3_000_000)
         with ExitStack() as stack, Wire(server.url, server.token) as other:
@@ -201,7 +201,7 @@ def test_bodies_of_all_requests_together() -> None:
 
 
 def test_answers_count_until_their_clients_have_taken_them() -> None:
-    with served(buffered_bytes=3_000_000, write_seconds=1) as server:
+    with served(buffered_bytes=3_000_000, write_seconds=0.5) as server:
         server.service.store.space("notes").set("urn:large", "x" * 2_900_000)
         with Wire(server.url, server.token) as slow, Wire(server.url, server.token) as wire:
             slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
