@@ -369,6 +369,52 @@ def test_bounds_are_named_and_exact(path: Path) -> None:
         tight.close()
 
 
+def test_a_statement_that_does_not_fit_into_the_memory_names_that_bound(path: Path) -> None:
+    box = opened(path, max_memory_bytes=4 * 2**20)
+    for size in (800_000, 3_000_000, 15_000_000):
+        error = refusal(box, "query", "SELECT replace(?, 'x', 'yyyyyyyy')", ["x" * size])
+        assert isinstance(error, LimitExceeded), size
+        assert "max_memory_bytes" in str(error)
+        assert number(box) == 2
+    box.close()
+
+
+def test_the_words_of_an_error_are_bounded_too(path: Path) -> None:
+    box = opened(path, max_result_bytes=50)
+    number(box)
+    first = process_of(box)
+    for sql in ("SELECT " + "y" * 90_000, "SELECT * FROM " + "y" * 90_000):
+        error = refusal(box, "query", sql)
+        assert error.code == "sql_failed"
+        assert len(str(error)) < 2_000
+    assert process_of(box) is first
+    box.close()
+
+
+def test_a_thread_that_tells_of_an_error_waits_for_no_other(path: Path) -> None:
+    """Its worker is replaced in its own turn: afterwards others might hold the turn for long."""
+    box = opened(path, timeout_seconds=30)
+    number(box)
+    first, lock, turns = process_of(box), box._turn, []
+
+    class OneTurn:
+        def acquire(self, timeout: float) -> bool:
+            turns.append(timeout)
+            return lock.acquire(timeout=timeout)
+
+        def release(self) -> None:
+            lock.release()
+
+    box._turn = OneTurn()  # type: ignore[assignment]
+    error = refusal(box, "query", "SELECT hex(zeroblob(200000000))")
+    box._turn = lock
+    assert isinstance(error, LimitExceeded)
+    assert len(turns) == 1
+    assert first.returncode is not None
+    assert number(box) == 2
+    box.close()
+
+
 def test_a_bound_of_no_rows_lets_none_through(path: Path) -> None:
     box = opened(path, max_rows=0)
     assert call(box, "query", "SELECT 1 WHERE 0") == {"columns": ["1"], "rows": []}
