@@ -209,6 +209,8 @@ class Judge:
             return self._has_asked(apsw.SQLITE_DROP_TABLE, name)
         if name.startswith("sqlite_"):
             return _is_part_of(word, name, asked)
+        if asked.operation != apsw.SQLITE_READ and self._is_part_of_virtual(name):
+            return False
         if allowed is not None and name in allowed:
             return True
         if asked.operation == apsw.SQLITE_CREATE_TABLE:
@@ -238,6 +240,15 @@ class Judge:
             (name,),
         ).get
         return None if found is None else str(found)
+
+    def _is_part_of_virtual(self, name: str) -> bool:
+        """Whether a virtual table keeps its rows under a name; writes there would damage it."""
+        found = self._connection.execute(
+            "select 1 from main.sqlite_schema"
+            " where name = ?1 collate nocase and type = 'table' and rootpage = 0",
+            (name.rpartition("_")[0],),
+        ).get
+        return found is not None
 
     def _tables_by_root(self) -> dict[int, str]:
         """Return the table, in small letters, that each root page belongs to."""
