@@ -515,6 +515,8 @@ MESSAGE_PLACES_KEPT = 100_000
 MAILBOX_FILE_BYTES_MAX = 64 * MIB
 # Queues of which a host remembers where its messages begin.
 QUEUES_REMEMBERED = 10_000
+# Commits since the last look in which merges are looked for; after more a queue is looked at from its beginning.
+MERGES_LOOKED_FOR_MAX = 100
 # Messages of a queue looked at first: more are needed where the oldest are leased or dead.
 MESSAGES_READ_FIRST = 4
 # Side rows asked for at first: a queue has few messages that were tried.

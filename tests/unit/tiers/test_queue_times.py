@@ -1,11 +1,16 @@
 """Leases and delays by the clock of the store, to the microsecond."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import rote
+from rote.contract.commands import PutSide
+from rote.space.sources import port_of
 from rote.testing.clocks import FixedClock
+from rote.testing.intercepting import intercept
+from rote.values import parse_time
 
 Q = "alerts"
 
@@ -57,3 +62,26 @@ def test_a_waiting_take_gets_what_falls_due() -> None:
         host.queue.nack(Q, message["id"], message["lease"], 0.1)
         taken = [host.queue.take(Q, None, 30)["message"]["payload"] for _ in range(2)]
     assert taken == ["leased", "delayed"]
+
+
+def test_a_waiting_take_that_lost_a_message_gets_it_when_its_lease_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two takers were woken by one put; the one that got the message dies."""
+    with rote.open(":memory:") as store:
+        host, other = (rote.Host("network-restricted", store=store) for _ in range(2))
+        host.queue.put(Q, "once")
+        met: list[Any] = []
+
+        def meet(space: str, command: PutSide, answer: Any) -> Any:
+            if not met:
+                met.append(None)
+                met.append(other.queue.take(Q, lease_seconds=0.05)["message"])
+            return answer(command)
+
+        intercept(monkeypatch, port_of(store.space("default")), PutSide, meet)
+        message = host.queue.take(Q, 1, 60)["message"]
+    assert (message["payload"], message["tries"], met[1]["tries"]) == ("once", 2, 1)
+    # It came when the lease of the other had ended, and not at the end of the wait.
+    ended, taken = (parse_time(each["leased_until"]) for each in (met[1], message))
+    assert taken - ended < 40_000_000
