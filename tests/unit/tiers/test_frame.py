@@ -49,7 +49,7 @@ def test_a_missing_step_gives_the_default_and_never_walks_into_it(
 
 
 @pytest.mark.parametrize("verb", ["get", "set", "delete"])
-@pytest.mark.parametrize("path", [".", "a.", ".a", "a..b", "..", ".".join("a" * 65)])
+@pytest.mark.parametrize("path", [".", "a.", ".a", "a..b", ".."])
 def test_a_path_with_an_empty_step_is_refused(host: rote.Host, verb: str, path: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         host.call("frame", verb, [path, 1] if verb == "set" else [path])
@@ -132,7 +132,7 @@ def test_a_frame_nests_as_deep_as_any_value(host: rote.Host) -> None:
     for _ in range(60):
         deep = [deep]
     host.frame.set("x.y.z", deep)  # 61 levels of it below 3
-    for path in ("x.y.z.0.0", "w.x.y.z"):
+    for path in ("x.y.z.0.0", "w.x.y.z", ".".join("a" * 65)):
         with pytest.raises(InvalidInput):
             host.frame.set(path, deep)
     assert rote.canonical(host.frame.get())

@@ -1,12 +1,16 @@
 """Leases and delays by the clock of the store, to the microsecond."""
 
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import rote
-from rote.contract.commands import PutSide
+from rote.contract.commands import AwaitCommit, PutSide
+from rote.engines.sqlite.reader import SqliteReader
 from rote.space.sources import port_of
 from rote.testing.clocks import FixedClock
 from rote.testing.intercepting import intercept
@@ -85,3 +89,41 @@ def test_a_waiting_take_that_lost_a_message_gets_it_when_its_lease_ends(
     # It came when the lease of the other had ended, and not at the end of the wait.
     ended, taken = (parse_time(each["leased_until"]) for each in (met[1], message))
     assert taken - ended < 40_000_000
+
+
+def test_a_waiting_take_runs_no_statement_while_nothing_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements: list[object] = []
+    looks: list[int] = []  # the statements before each look at the head, once it waits
+    waits, has_looked = threading.Event(), threading.Event()
+    head = SqliteReader.head
+
+    def counted(self: SqliteReader, space: int) -> Any:
+        if waits.is_set():
+            looks.append(len(statements))
+            if len(looks) == 10:
+                has_looked.set()
+        return head(self, space)
+
+    def watch(connection: apsw.Connection) -> None:
+        connection.trace_v2(apsw.SQLITE_TRACE_STMT, statements.append)
+
+    def wait(space: str, command: AwaitCommit, answer: Any) -> Any:
+        waits.set()
+        return answer(command)
+
+    monkeypatch.setattr(apsw, "connection_hooks", [*apsw.connection_hooks, watch])
+    monkeypatch.setattr(SqliteReader, "head", counted)
+    with rote.open(tmp_path / "memory.db") as store:
+        host = rote.Host("network-restricted", store=store)
+        intercept(monkeypatch, port_of(store.space("default")), AwaitCommit, wait)
+        taken: list[Any] = []
+        taker = threading.Thread(target=lambda: taken.append(host.queue.take(Q, None, 30)))
+        taker.start()
+        assert has_looked.wait(30)
+        host.queue.put(Q, "woken")
+        taker.join()
+    assert taken[0]["message"]["payload"] == "woken"
+    assert looks[:10] == [looks[0]] * 10
+    assert 0 < looks[0] < len(statements)
