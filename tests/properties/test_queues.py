@@ -130,6 +130,7 @@ def test_what_is_remembered_of_a_queue_changes_nothing() -> None:
     assert branched > SEEDS / 4
 
 
+@pytest.mark.slow
 def test_a_memory_that_forgets_merges_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rote.Space, "branches", lambda _: [None])
     with pytest.raises(AssertionError):
