@@ -367,7 +367,8 @@ def test_two_bridges_at_once_write_a_line_once(
     store: rote.Store, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rote.Host("operator-controlled", store=store).agent.send_task(task())
-    missing, outcomes = AgentTier._missing, []
+    missing = AgentTier._missing
+    outcomes: list[Any] = []
 
     def missing_before_another_bridge(self: AgentTier, *args: Any) -> Any:
         found = missing(self, *args)
