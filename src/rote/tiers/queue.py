@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from rote.contract import Guard, Hit, IdSource, SideRow, TokenSource
 from rote.contract.commands import AwaitCommit, DropSide, GetSide, ListSides, MakeCommit, PutSide
-from rote.errors import Busy, Denied, InvalidInput, LimitExceeded, NotFound
+from rote.errors import Busy, Compacted, Denied, InvalidInput, LimitExceeded, NotFound
 from rote.space import Space
 from rote.space.sources import port_of, shared_now
 from rote.tiers.grants import check_granted
@@ -424,11 +424,17 @@ class QueueTier:
         kept = self._starts.get(queue)
         if kept is None or self._space.is_pinned:
             return first
-        if len(self._space.branches()) > 1:
-            since = list(self._space.log(since=kept.version, limit=MERGES_LOOKED_FOR_MAX))
-            if len(since) == MERGES_LOOKED_FOR_MAX or any(commit.event for commit in since):
-                return first
+        if len(self._space.branches()) > 1 and self._may_be_merged(kept.version):
+            return first
         return Start(kept.term, first.version)
+
+    def _may_be_merged(self, since: int) -> bool:
+        """Return whether a merge may have brought messages since a version."""
+        try:
+            commits = list(self._space.log(since=since, limit=MERGES_LOOKED_FOR_MAX))
+        except Compacted:
+            return True
+        return len(commits) == MERGES_LOOKED_FOR_MAX or any(each.event for each in commits)
 
     def _hits(self, queue: str, start: Start, rows: Mapping[str, SideRow]) -> Iterator[Hit]:
         """Yield messages by the instants of their puts; few at first, because most takes end there."""
@@ -476,10 +482,13 @@ class QueueTier:
         return ordered
 
     def _find_places(self, version: int, ids: list[str], places: dict[str, int]) -> None:
-        if any(id not in places for id in ids):
-            with suppress(NotFound):  # it was compacted away, and the order with it
-                for fact in self._space.commit(version).facts:
-                    places[fact.id] = fact.index
+        if all(id in places for id in ids):
+            return
+        try:
+            places.update((fact.id, fact.index) for fact in self._space.commit(version).facts)
+        except NotFound:  # it was compacted away; the facts of living messages are there
+            for id in ids:
+                places.update((fact.id, fact.index) for fact in self._space.history(id, limit=1))
 
 
 def _id_in(entity: str) -> str:

@@ -87,7 +87,14 @@ class QueueTests(QueueGround):
             ]
         )  # fmt: skip
         self.put("last")
-        assert self.taken() == ["first", *range(6), "last"]
+        host = self.host_on(self.space.create_branch("try"))
+        assert self.take(host)["payload"] == "first"
+        assert [item["payload"] for item in self.host.queue.peek(Q, 8)["items"]][1:-1] == [
+            *range(6)
+        ]
+        self.space.compact(keep=1)
+        assert self.taken(self.host_on(self.space)) == ["first", *range(6), "last"]
+        assert self.taken(host) == [*range(6), "last"]
 
     def test_a_message_is_an_entity_with_its_history(self) -> None:
         (id,) = self.put({"n": 1})
