@@ -92,6 +92,7 @@ class QueueTests(QueueGround):
         assert [item["payload"] for item in self.host.queue.peek(Q, 8)["items"]][1:-1] == [
             *range(6)
         ]
+        self.put(1, 2, 3, queue="elsewhere")
         self.space.compact(keep=1)
         assert self.taken(self.host_on(self.space)) == ["first", *range(6), "last"]
         assert self.taken(host) == [*range(6), "last"]
