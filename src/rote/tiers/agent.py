@@ -106,7 +106,7 @@ class AgentTier:
         else:
             with self._files.tasks_held() as lines:  # no bridge writes the line in between
                 if self._keep(TASK, task):
-                    lines.append(task)
+                    lines.append([task])
         return task["task_id"]
 
     def _read_task(self, granted: Mapping[str, Json], task_id: str) -> Json:
@@ -212,18 +212,16 @@ class AgentTier:
         rejected: list[Json],
     ) -> int:
         missing = self._missing(TASK, there, granted)
-        count = 0
         try:
             if missing:
                 with files.tasks_held() as lines:
                     there = lines.ids()  # others may have written some meanwhile
-                    for envelope in missing:
-                        if envelope["task_id"] not in there:
-                            lines.append(envelope)
-                            count += 1
+                    missing = [each for each in missing if each["task_id"] not in there]
+                    lines.append(missing)
         except (Denied, InvalidInput) as error:
             rejected.append(Found(f"{TASKS}/{OWN_TASKS}", None, None).rejected(str(error)))
-        return count
+            return 0
+        return len(missing)
 
     def _missing(
         self, kind: str, there: set[str], granted: Mapping[str, Json]

@@ -8,7 +8,7 @@ a torn line it begins on a line of its own. A file is replaced whole. Files are 
 """
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from rote.errors import InvalidValue, LimitExceeded, NotFound, RoteError, system
 from rote.tiers.envelopes import bad_envelope, check_result, check_task
 from rote.tiers.fs.files import Folder, Root
 from rote.values import Json, canonical, decode
-from rote.values.limits import VALUE_BYTES_MAX
+from rote.values.limits import FS_READ_BYTES, VALUE_BYTES_MAX
 
 TASKS, RESULTS = "tasks", "results"
 OWN_TASKS = "openclaw_agent_tasks.jsonl"
@@ -42,8 +42,16 @@ class TaskLines:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
 
-    def append(self, envelope: Json) -> None:
-        self._folder.append_line(OWN_TASKS, canonical(envelope))
+    def append(self, envelopes: Iterable[Json]) -> None:
+        """Add a line for each; many at once, because senders wait meanwhile."""
+        data = b""
+        for envelope in envelopes:
+            data += (b"\n" if data else b"") + canonical(envelope)
+            if len(data) >= FS_READ_BYTES:
+                self._folder.append_line(OWN_TASKS, data)
+                data = b""
+        if data:
+            self._folder.append_line(OWN_TASKS, data)
 
     def ids(self) -> set[str]:
         """Return the ids of the tasks that it has."""

@@ -14,6 +14,7 @@ from rote.errors import Denied, InvalidInput, NotFound, PayloadMismatch, RoteErr
 from rote.tiers import mailbox_files
 from rote.tiers.agent import AgentTier
 from rote.tiers.fs.adapter import open_root
+from rote.tiers.fs.files import Folder
 from rote.values import canonical, decode
 
 LEVEL = {"tasks_in": 0, "tasks_out": 0, "results_in": 0, "results_out": 0, "rejected": []}
@@ -361,6 +362,28 @@ def test_a_file_of_any_size_is_read_and_a_line_that_is_too_long_spoils_itself_on
     told = host.agent.bridge()
     assert [each["line"] for each in told.pop("rejected")] == [4, 5, 6, 7, 8, 9]
     assert told == dict.fromkeys(told, 0)
+
+
+def test_a_bridge_holds_the_file_for_few_writes(
+    store: rote.Store, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = rote.Host("operator-controlled", store=store)
+    sent = [task(f"t{number:03}", description="x" * 100) for number in range(60)]
+    for each in sent:
+        plain.agent.send_task(each)
+    writes: list[int] = []
+    append_line = Folder.append_line
+
+    def counted(self: Folder, name: str, line: bytes) -> None:
+        writes.append(len(line))
+        append_line(self, name, line)
+
+    monkeypatch.setattr(Folder, "append_line", counted)
+    monkeypatch.setattr(mailbox_files, "FS_READ_BYTES", 5_000)
+    assert filed(store, root).agent.bridge() == {**LEVEL, "tasks_out": 60}
+    assert lines(root) == sent
+    assert len(writes) < 6
+    assert max(writes) < 6_000
 
 
 def test_two_bridges_at_once_write_a_line_once(
