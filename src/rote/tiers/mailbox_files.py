@@ -44,14 +44,14 @@ class TaskLines:
 
     def append(self, envelopes: Iterable[Json]) -> None:
         """Add a line for each; many at once, because senders wait meanwhile."""
-        data = b""
+        data = bytearray()
         for envelope in envelopes:
             data += (b"\n" if data else b"") + canonical(envelope)
             if len(data) >= FS_READ_BYTES:
-                self._folder.append_line(OWN_TASKS, data)
-                data = b""
+                self._folder.append_line(OWN_TASKS, bytes(data))
+                data.clear()
         if data:
-            self._folder.append_line(OWN_TASKS, data)
+            self._folder.append_line(OWN_TASKS, bytes(data))
 
     def ids(self) -> set[str]:
         """Return the ids of the tasks that it has."""
