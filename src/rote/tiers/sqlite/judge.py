@@ -255,9 +255,10 @@ class Judge:
         cookie = self._connection.pragma("schema_version")
         if self._roots[0] != cookie:
             found: Any = self._connection.execute(
-                "select rootpage, tbl_name from main.sqlite_schema where rootpage > 0"
+                "select rootpage, cast(tbl_name as blob) from main.sqlite_schema where rootpage > 0"
             )
-            roots = {root: folded(name) for root, name in found}
+            # A name that is no UTF-8 is nobody's who sends text.
+            roots = {root: folded(name.decode(errors="replace")) for root, name in found}
             self._roots = (cookie, {**roots, _SCHEMA_ROOT: "sqlite_master"})
         return self._roots[1]
 

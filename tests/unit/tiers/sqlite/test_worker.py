@@ -345,6 +345,20 @@ def test_a_schema_that_changes_between_judging_and_the_first_step_is_judged_agai
     other.close()
 
 
+def test_a_table_whose_name_is_no_text_is_in_nobodys_way(path: Path) -> None:
+    other = apsw.Connection(str(path))
+    other.execute(
+        "pragma writable_schema = on; update sqlite_schema set name = cast(x'ff' as text),"
+        " tbl_name = cast(x'ff' as text), sql = cast(x'637265617465207461626c6520ff2873290a' as text)"
+        " where name = 'secret'"
+    )
+    other.close()
+    box = opened(path)
+    assert number(box) == 2
+    assert call(box, "execute", "INSERT INTO t(x) VALUES (3)")["rows_affected"] == 1
+    box.close()
+
+
 def test_a_write_is_durable_and_whole(box: Tables, path: Path) -> None:
     call(box, "execute", "INSERT INTO t(x) VALUES (3), (4)")
     process_of(box).kill()
