@@ -519,10 +519,10 @@ MESSAGE_TRIES_DEFAULT = 5
 MESSAGE_BYTES_DEFAULT = 1 * MIB
 # Messages whose versions are remembered, to order those that were put in one instant.
 MESSAGE_PLACES_KEPT = 100_000
-# One file of a mailbox that others write to.
-MAILBOX_FILE_BYTES_MAX = 64 * MIB
 # Queues of which a host remembers where its messages begin.
 QUEUES_REMEMBERED = 10_000
+# Commits since a look at a queue that are looked through for merges; after more the next one begins anew.
+MERGES_LOOKED_FOR_MAX = 100
 # Messages of a queue looked at first: more are needed where the oldest are leased or dead.
 MESSAGES_READ_FIRST = 4
 # Side rows asked for at first: a queue has few messages that were tried.

@@ -230,7 +230,7 @@ class SharedRunTests(RunGround):
         assert record.reason_code == ("storage_apply_failed" if is_lost else None)
         assert host.queue.depth("q")["ready"] == int(is_lost)
         assert host.queue.depth("done")["ready"] == int(not is_lost)
-        rows = self.port.answer(self.notes.did, ListSides("message", "", 10))
+        rows = self.port.answer(self.notes.did, ListSides("message", "", 10)).rows
         assert len(rows) == int(is_lost)
 
     def test_an_erasure_ends_a_pending_run_and_leaves_nothing_of_it(
