@@ -129,3 +129,14 @@ def test_a_support_agent_needs_no_folder_and_leaves_one_that_is_there_alone(tmp_
     said = refusal_of("support_agent.py", str(tmp_path))
     assert said == f"cannot make the folder {tmp_path}: File exists; name a new one\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_two_agents_share_a_space_and_one_of_them_only_reads(tmp_path: Path) -> None:
+    lines = printed_by("two_agents.py", str(tmp_path))
+    assert lines == [
+        "listener: wrote sizes in version 2",
+        "listener: wrote delivery in version 3",
+        "advisor: found 'Ada wears shoes of size 38 and prefers red ones'",
+        "advisor: may not delete it: 403 denied",
+        "the log names who wrote: None, token:listener",
+    ]
