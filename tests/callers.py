@@ -1,14 +1,21 @@
 """Callers of a server in tests: each asks as one principal, in one way of showing who it is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
+import rote
 from rote.access.signed_requests import RequestLine, sign_request
-from rote.opening.sources import SystemClock
+from rote.access.tokens import TokenRight
+from rote.contract.commands import GetSide
+from rote.opening.sources import SystemClock, SystemIds
 from rote.server.serving import Serving
-from rote.testing.keys import seed_of
-from rote.values import Json, canonical
+from rote.space import Store
+from rote.space.sources import port_of_store
+from rote.testing.keys import did_of, lend, seed_of
+from rote.testing.serving import serving
+from rote.values import Json, canonical, micros_of
 from tests.wires import Reply, Wire
 
 _nonces = count()
@@ -89,3 +96,56 @@ class Signer(Caller):
         reply = self.ask("POST", "/v1/grants", canonical(arguments))
         assert reply.status == 200, reply
         return bearer(self.server, reply.json["token"])
+
+
+ADA, BEN = did_of("ada"), did_of("ben")
+
+
+class Served:
+    """A server, its store, and its space `notes`, in which ada is the owner and ben may write."""
+
+    def __init__(self, server: Serving, store: Store) -> None:
+        self.server = server
+        self.store = store
+        self.notes = store.space("notes")
+        self.operator = bearer(server, server.token)
+        self.ada = Signer(server, "ada").granted()
+        self.ben = Signer(server, "ben").granted()
+
+    def token(self, name: str, **bound: Any) -> Caller:
+        text, _ = self.server.service.home.create_token(
+            name,
+            TokenRight(**bound),
+            now=micros_of(SystemClock().now()),
+            expires=None,
+            ids=SystemIds(),
+        )
+        return bearer(self.server, text)
+
+    def lend(self, issuer: str, to: str, **changes: Any) -> dict[str, Any]:
+        now = micros_of(SystemClock().now())
+        return lend(issuer, to, **{"space": self.notes.did, "now": now, **changes})
+
+    def acl(self, grants: dict[str, str], **more: Any) -> dict[str, Any]:
+        return {"kind": "acl/1", "grants": grants, **more}
+
+    def side(self, kind: str, key: str) -> Any:
+        return port_of_store(self.store).answer(self.notes.did, GetSide(kind, key))
+
+
+@contextmanager
+def serving_notes() -> Iterator[Served]:
+    """Serve a new store with the space `notes`."""
+    with rote.open(":memory:") as store:
+        notes = store.space("notes")
+        notes.set("urn:entity:a", 1)
+        notes.set("urn:other:b", 2)
+        notes.grant(ADA, "owner")
+        notes.grant(BEN, "write")
+        with serving(store, auth=("token", "did")) as server:
+            yield Served(server, store)
+
+
+def told(reply: Reply) -> tuple[int, Any]:
+    """Return the status of an error and its details."""
+    return reply.status, reply.json["error"]["details"]

@@ -139,7 +139,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "retention_report": "(self, expire_soon_seconds, namespace, kinds)",
         "search": "(self, text, *, limit, filters, at, include, scoring)",
         "stats": "(self)",
-        "touch": "(self, namespace, kind, id)",
+        "touch": "(self, namespace, kind, id, *, key)",
         "update": (
             "(self, namespace, kind, id, *, payload, patch, metadata, ttl_seconds, key, if_version)"
         ),
@@ -150,7 +150,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "close": "(self)",
         "record": "(self, path)",
         "replay": "(self, path)",
-        "scope": "(self, *, frame, grant)",
+        "scope": "(self, *, run, frame, grant)",
     },
     rote.Run: {
         "add_retrieval": "(self, answer)",

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rote.cli import (
+    agents,
     blobs,
     branching,
     bridging,
@@ -17,17 +18,22 @@ from rote.cli import (
     copying,
     doctor,
     erasing,
+    hosting,
+    keys,
     memory,
     querying,
+    queues,
     reading,
     recalling,
     replaying,
     retrieving,
+    rights,
     run_details,
     running,
     searching,
     serving,
     showing,
+    tokens,
     tracing,
     trust,
     writing,
@@ -77,6 +83,7 @@ def describe(
 
 _LOOK, _WRITE = "Look, now and back", "Write"
 _BRANCHES, _MEMORY = "Branches", "Memory for agents"
+_TIERS = "State of workflows"
 _TRUST, _KEEP = "Trust and copies", "Keep it small and lawful"
 _SERVE = "Serve it"
 
@@ -111,6 +118,9 @@ app.add_typer(running.runs, name="runs", rich_help_panel=_MEMORY)
 app.command("recover", rich_help_panel=_MEMORY)(running.recover)
 tracing.commands.command("show")(showing.show_trace)
 app.add_typer(tracing.commands, name="trace", rich_help_panel=_MEMORY)
+app.add_typer(hosting.commands, name="host", rich_help_panel=_TIERS)
+app.add_typer(queues.commands, name="queue", rich_help_panel=_TIERS)
+app.add_typer(agents.commands, name="agent", rich_help_panel=_TIERS)
 app.add_typer(branching.branch, name="branch", rich_help_panel=_BRANCHES)
 app.command("merge", rich_help_panel=_BRANCHES)(branching.merge)
 app.command("diff", rich_help_panel=_BRANCHES)(branching.diff)
@@ -120,6 +130,10 @@ app.command("backup", rich_help_panel=_TRUST)(trust.backup)
 app.command("copy", rich_help_panel=_TRUST)(copying.copy)
 app.command("canonical", rich_help_panel=_TRUST)(canonical.canonicalise)
 app.command("serve", rich_help_panel=_SERVE)(serving.serve)
+app.add_typer(tokens.commands, name="token", rich_help_panel=_SERVE)
+app.add_typer(rights.commands, name="acl", rich_help_panel=_SERVE)
+app.add_typer(keys.commands, name="key", rich_help_panel=_SERVE)
+app.command("delegate", rich_help_panel=_SERVE)(keys.delegate_right)
 app.command("erase", rich_help_panel=_KEEP)(erasing.erase)
 app.command("compact", rich_help_panel=_KEEP)(compacting.compact)
 app.command("gc", rich_help_panel=_KEEP)(blobs.gc)

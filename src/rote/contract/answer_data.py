@@ -44,11 +44,15 @@ def shown(kind: Any) -> Shown:
     if origin in (Union, types.UnionType):
         return lambda value: None if value is None else inner(value)
     assert origin in (tuple, list, Sequence), kind
-    return lambda value: [inner(part) for part in value]
+    return _each(inner)
 
 
 def _as_it_is(value: Any) -> Any:
     return value
+
+
+def _each(part: Shown) -> Shown:
+    return lambda values: [part(value) for value in values]
 
 
 @cache
@@ -69,12 +73,11 @@ def _struct(kind: type[Struct], without: Sequence[str] = ()) -> Shown:
         wire_name = STORED.get((kind, name), name)
         if wire_name in without:
             continue
-        part = None if (kind, name) in STORED else shown(hints[name])
         if kind is Commit and name == "facts":
-            fact = _struct(Fact, OF_COMMIT)
-            members.append((name, name, lambda facts, fact=fact: [fact(each) for each in facts]))
+            part: Shown | None = _each(_struct(Fact, OF_COMMIT))
         else:
-            members.append((name, wire_name, part))
+            part = None if (kind, name) in STORED else shown(hints[name])
+        members.append((name, wire_name, part))
 
     def made(value: Any) -> dict[str, Any]:
         data: dict[str, Any] = {}

@@ -14,8 +14,8 @@ The bytes are JSON objects with the members under their own names; defaults are 
                   all others are a text in base64
     UNSET         the member is left out
 
-The encoder refuses what JSON cannot carry, by the checks that the kernel would make. The decoder of
-a command refuses unknown members; the handler checks what they hold. Answers may get new members, so
+The encoder of a command refuses what JSON cannot carry, by the checks that the kernel would make. Its
+decoder refuses unknown members; the handler checks what they hold. Answers may get new members, so
 their decoder leaves unknown ones out.
 """
 

@@ -36,7 +36,6 @@ Written = tuple[Commit | None, Result]  # None: nothing was to be written
 _LIFE = ("/created_at", "/updated_at", "/ttl_seconds")
 _KEY = ("/namespace", "/record_kind", "/record_id")
 _ENTRIES = "/payload/entries"
-_ACCESS_COUNT = "/metadata/access_count"
 _NO_COMMIT = {"ok": True, "created": 0, "version": None}
 
 
@@ -314,10 +313,14 @@ class RecordWriter:
     def touch(self, namespace: str, kind: str, id: str, *, key: str | None = None) -> Result:
         """Note that a record was used, in last_accessed and access_count. No other verb does."""
         self._check_offered("touch")
-        entity = self._entity(namespace, kind, id)
         self._check_condition(key)
+        entity = self._entity(namespace, kind, id)
         call = None if key is None else keyed(key, "touch", (entity,))
-        return self._write(call, lambda: self._touch_once(entity, call), _touched)
+        return self._write(
+            call,
+            lambda: self._touch_once(entity, call),
+            lambda made: _touched(made, self._accesses_after(made, entity)),
+        )
 
     def _touch_once(self, entity: str, call: Keyed | None) -> Written:
         seen, life = self._look(entity, values=("/metadata",))
@@ -331,23 +334,27 @@ class RecordWriter:
         known = metadata if type(metadata) is dict else {}
         count = known.get("access_count")
         counted = min((count if type(count) is int else 0) + 1, INTEGER_MAX)
-        commit = self._transact(
-            [
-                {
-                    "op": "patch",
-                    "id": entity,
-                    "ops": [
-                        *([] if known else [{"op": "add", "path": "/metadata", "value": {}}]),
-                        {"op": "add", "path": _ACCESS_COUNT, "value": counted},
-                    ],
-                    "stamp": ["/metadata/last_accessed"],
-                }
+        operation = {
+            "op": "patch",
+            "id": entity,
+            "ops": [
+                *([] if known else [{"op": "add", "path": "/metadata", "value": {}}]),
+                {"op": "add", "path": "/metadata/access_count", "value": counted},
             ],
-            # Entries that are appended meanwhile do not matter.
-            [{"id": entity, "version": seen.version, "path": "/metadata"}],
-            call,
-        )
+            "stamp": ["/metadata/last_accessed"],
+        }
+        # Entries that are appended meanwhile do not matter.
+        reads = [{"id": entity, "version": seen.version, "path": "/metadata"}]
+        commit = self._transact([operation], reads, call)
         return commit, _touched(commit, counted)
+
+    def _accesses_after(self, commit: Commit, entity: str) -> Json:
+        """Return the count of accesses after a commit; None when that state is gone."""
+        try:
+            view = self.space.at(commit.version)
+        except Compacted:
+            return None
+        return view.glance(entity, values=("/metadata/access_count",)).values[0]
 
     # -- what the verbs share ----------------------------------------------------------------------
 
@@ -541,24 +548,19 @@ def _written(commit: Commit, *, created: bool | None) -> Result:
     return {"ok": True, "created": created, "updated_at": commit.at, "version": commit.version}
 
 
+def _touched(commit: Commit, count: Json) -> Result:
+    return {
+        "ok": True, "found": True, "last_accessed": commit.at, "access_count": count,
+        "version": commit.version,
+    }  # fmt: skip
+
+
 def _many_put(commit: Commit, created: int | None) -> Result:
     return {"ok": True, "created": created, "version": commit.version}
 
 
 def _updated(commit: Commit) -> Result:
     return {"ok": True, "updated_at": commit.at, "version": commit.version}
-
-
-def _touched(commit: Commit, count: int | None = None) -> Result:
-    """Return the answer of a touch; the count of one that was made before stands in its patch."""
-    body = commit.facts[0].body if commit.facts and count is None else None
-    for operation in body if type(body) is list else ():
-        if operation.get("path") == _ACCESS_COUNT:
-            count = operation["value"]
-    return {
-        "ok": True, "found": True, "last_accessed": commit.at, "access_count": count,
-        "version": commit.version,
-    }  # fmt: skip
 
 
 def _appended(commit: Commit, *, entries: int | None) -> Result:

@@ -14,7 +14,7 @@ from rote.access.tokens import check_grant_seconds
 from rote.contract import Commit
 from rote.contract.commands import MakeCommit
 from rote.contract.wire import encode_value
-from rote.errors import Busy, Conflict, Denied, InvalidInput
+from rote.errors import Busy, Conflict, Denied, InvalidInput, NotFound
 from rote.server.admission import AdmittedPort
 from rote.server.gates import Look, refused
 from rote.server.messages import Http, Response
@@ -22,8 +22,8 @@ from rote.server.routes import Route
 from rote.server.rows import Asked, ServerRow, note_commit
 from rote.server.statuses import JSON
 from rote.values import micros_of
-from rote.values.limits import ACL_LOOKS_MAX, GRANT_SECONDS_DEFAULT
 from rote.values.names import is_sha256
+from rote.values.server_limits import ACL_LOOKS_MAX, GRANT_SECONDS_DEFAULT
 from rote.values.times import MICROS_MAX
 
 _MAIN = "main"
@@ -118,7 +118,11 @@ def _revoke(asked: Asked) -> bytes:
         acl, version = port.gates.acl(space)
         if look.version not in (None, version):
             continue
-        id, expires = _revocation(look, acl, asked)
+        try:
+            id, expires = _revocation(look, acl, asked)
+        except (NotFound, Denied):
+            asked.seen.space = asked.seen.version = None  # nothing says that the space is there
+            raise
         if acl is None:
             raise InvalidInput("the ACL cannot be read; an operator has to write it anew")
         changed = revoked(acl, id, expires, now=port.gates.now())

@@ -33,7 +33,7 @@ from rote.server.gates import Gates, Look, refused
 from rote.server.named import Named, ids_named, named_in, range_named
 from rote.server.rows import ServerRow
 from rote.server.wire_rules import checked
-from rote.values.limits import ACL_LOOKS_MAX
+from rote.values.server_limits import ACL_LOOKS_MAX
 
 R = TypeVar("R")
 
@@ -195,7 +195,7 @@ class AdmittedPort(PortLayer):
         except Denied as error:
             if error.code != "reserved_name":
                 raise
-            asked = getattr(command, "space", None) or getattr(command, "name", "")
+            asked = command.space if isinstance(command, c.EraseSpace) else ""
             raise no_such_space(asked) from None
 
     def _spaces(self, command: c.ListSpaces) -> SpacePage:

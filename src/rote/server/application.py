@@ -16,7 +16,7 @@ from rote.server.protocol import Refusal
 from rote.server.routes import Router
 from rote.server.rows import ServerRow
 from rote.values import format_time, micros_of
-from rote.values.limits import SERVER_LONG_THREADS_SHARE
+from rote.values.server_limits import SERVER_LONG_THREADS_SHARE
 
 
 class Application:

@@ -7,6 +7,7 @@ of checks is host, origin, route and method, length, who asks, and then what the
 import asyncio
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from rote.server.requests import check_body_form, head_of, request_id
 from rote.server.routes import Found, Route, allowed
 from rote.server.statuses import EVERY_ANSWER, NDJSON, NOT_CACHED, error_response
 from rote.values.limits import BLOB_PIECE_BYTES
+from rote.values.server_limits import DISCARD_BYTES, DISCARD_SECONDS
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -62,6 +64,8 @@ class Exchange:
         try:
             response = await self._response()
             status = response.status
+            if self._cycle.more_body and not self._cycle.waiting_for_100_continue:
+                await self._discard()
             await self._answer(response)
         except Gone:
             pass
@@ -213,6 +217,17 @@ class Exchange:
         self._check_size(found, self._in_bytes)
         return message["body"], message["more_body"]
 
+    async def _discard(self) -> None:
+        """Read what is on its way of a body that was refused.
+
+        A connection that is closed before takes the answer with it.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DISCARD_SECONDS):
+                left = DISCARD_BYTES
+                while self._cycle.more_body and left > 0 and not self._cycle.disconnected:
+                    left -= len((await self._receive()).get("body", b""))
+
     def _check_size(self, found: Found, size: int) -> None:
         limit: int = getattr(self._app.limits, found.row.bound)
         if size > limit:
@@ -268,6 +283,7 @@ class Exchange:
             self._held_bytes += len(body)
             self._out_bytes = len(body)
             await self._send({"type": "http.response.body", "body": body})
+            await self._cycle.flow.drain()  # it is held until the client has taken most of it
         elif self._head.method == "HEAD":
             _close(body)
             await self._send({"type": "http.response.body", "body": b""})

@@ -19,7 +19,7 @@ from rote.opening.sources import SystemIds
 from rote.server.messages import Response
 from rote.server.settings import Limits
 from rote.server.statuses import EVERY_ANSWER, NOT_CACHED, error_response
-from rote.values.limits import SERVER_LAST_REQUEST_SECONDS
+from rote.values.server_limits import SERVER_LAST_REQUEST_SECONDS
 
 # Bytes of a header besides its name and value: a colon, a space, the end of the line.
 _HEADER_BYTES_MORE = 4

@@ -33,22 +33,18 @@ from rote.contract.commands import (
 from rote.errors import Conflict, Denied, InvalidInput, LimitExceeded, NotFound
 from rote.space import Space
 from rote.values import sha256_hex
-from rote.values.limits import (
-    NONCES_BETWEEN_SWEEPS,
-    PAGE_MAX,
-    SIGNED_AHEAD_SECONDS,
-    TOKENS_MAX,
-)
+from rote.values.limits import PAGE_MAX
+from rote.values.server_limits import NONCES_BETWEEN_SWEEPS, SIGNED_AHEAD_SECONDS, TOKENS_MAX
 
 SERVER_SPACE = "rote.server"
 _NONCE, _GRANT = "nonce", "grant"
 _SECOND = 1_000_000
 
 
-def open_server_space(port: Port, *, author: str | None = None) -> "ServerSpace":
-    """Return the server's space of a store; it is made when there is none."""
-    library = port.for_caller(Caller(author, is_library=True))
-    return ServerSpace(library, library.answer("", FindSpace(SERVER_SPACE, create=True)))
+def open_server_space(port: Port, *, create: bool = True) -> "ServerSpace":
+    """Return the server's space of a store; it is made when there is none, or NotFound."""
+    library = port.for_caller(Caller(is_library=True))
+    return ServerSpace(library, library.answer("", FindSpace(SERVER_SPACE, create)))
 
 
 class ServerSpace:

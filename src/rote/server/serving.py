@@ -26,7 +26,11 @@ from rote.server.settings import Settings
 from rote.server.start_token import start_token
 from rote.server.table import ROUTES, ROWS, TABLE, check_table
 from rote.space import Store
-from rote.values.limits import READY_SECONDS, RECOVERY_SECONDS, SERVER_CONNECTION_LOOK_SECONDS
+from rote.values.server_limits import (
+    READY_SECONDS,
+    RECOVERY_SECONDS,
+    SERVER_CONNECTION_LOOK_SECONDS,
+)
 
 _ENDED_AT_ONCE = 1
 

@@ -23,8 +23,8 @@ def port_of(space: Space) -> Port:
     return space._port
 
 
-def home_of(space: Space) -> Home:
-    return space._home
+def home_of(place: Space | Store) -> Home:
+    return place._home
 
 
 def port_of_store(store: Store) -> Port:

@@ -88,7 +88,10 @@ def arguments(name: str, inside: bool) -> dict[str, Any]:
     """Return arguments that name something within the path of a principal, or outside of it."""
     id = IN if inside else OUT
     record = {"namespace": "ops" if inside else "session", "kind": "k", "id": "1"}
-    writes = {"memory_put": {"payload": {}}, "memory_append": {"entry": {}}}
+    writes: dict[str, dict[str, Any]] = {
+        "memory_put": {"payload": {}},
+        "memory_append": {"entry": {}},
+    }
     if name == "memory_put_many":
         names = {"record_kind": "k", "record_id": "1", "payload": {}}
         return {"arguments": {"records": [{"namespace": record["namespace"], **names}]}}
@@ -99,7 +102,7 @@ def arguments(name: str, inside: bool) -> dict[str, Any]:
     if name.startswith("memory_"):
         return {"arguments": {**record, **writes.get(name, {})}}
     sets = [{"op": "set", "id": id, "value": 1}]
-    return {
+    named: dict[str, dict[str, Any]] = {
         "read": {"ids": [id]},
         "states": {"ids": [id]},
         "glance": {"id": id},
@@ -111,7 +114,8 @@ def arguments(name: str, inside: bool) -> dict[str, Any]:
         "skip": {"start": id, "end": id + "\0"},
         "query": {"query": {"select": {id: {}}}},
         "values": {"query": {"select": {id: {}}}},
-    }.get(name, {})
+    }
+    return named.get(name, {})
 
 
 class Served:

@@ -324,9 +324,9 @@ def test_failures_of_one_address_are_counted_for_a_while() -> None:
         failures.count("192.0.2.1")
     now = 10.0
     failures.count("192.0.2.1")
-    for peer in ("127.0.0.1", "::1", None):
+    for local in ("127.0.0.1", "::1", None):
         for _ in range(9):
-            failures.count(peer)
+            failures.count(local)
 
 
 def test_no_answer_shows_a_credential(server: Serving, capfd: pytest.CaptureFixture[str]) -> None:

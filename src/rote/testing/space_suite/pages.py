@@ -218,7 +218,7 @@ class PageTests(SpaceGround):
 
 class SharedPageTests(SpaceGround):
     def test_a_page_of_the_past_shows_no_value_that_another_process_has_erased(self) -> None:
-        """Where a look is a round trip, a process learns of it with its next read of the present."""
+        """A process learns of it with its next read of the present, where a look is a round trip."""
         self.space.set(A, 1)
         other = self.open()
         for _ in range(2):
