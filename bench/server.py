@@ -7,7 +7,7 @@ cost little. Memory is what the server's process has more than before.
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
@@ -202,7 +202,7 @@ def _ask_all(client: RawClient, asked: list[bytes]) -> None:
         client.ask(each)
 
 
-def _at_once(count: int, works: list[Callable[[], None]]) -> Measure:
+def _at_once(count: int, works: Sequence[Callable[[], None]]) -> Measure:
     def work() -> None:
         threads = [threading.Thread(target=each) for each in works]
         for thread in threads:

@@ -85,7 +85,7 @@ def document(
         paths.setdefault(route.pattern, {})[route.method.lower()] = _route(schemas, route, row)
         if route.method == "GET":
             head = _route(schemas, route, row)
-            head["operationId"] += "_head"
+            head["operationId"] = head["operationId"].replace("get_", "head_", 1)
             paths[route.pattern]["head"] = head
     made = {
         "openapi": "3.1.0",
