@@ -12,6 +12,7 @@ from rote.access.tokens import TokenRight
 from rote.opening.sources import SystemClock, SystemIds
 from rote.space import Space, Store
 from rote.testing.keys import did_of, lend
+from rote.testing.postgres import database_url
 from rote.testing.serving import serving
 from rote.values import micros_of
 from tests.callers import Caller, Served, Signer, bearer, serving_notes, told
@@ -225,16 +226,16 @@ def test_a_watch_ends_when_its_right_is_lost(served: Served) -> None:
         assert b'"error"' in rest
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 @pytest.mark.parametrize("way", ["acl", "delegation"])
 def test_no_commit_above_a_revocation_was_allowed_by_the_acl_before(
-    tmp_path: Path, way: str
+    tmp_path: Path, way: str, engine: str
 ) -> None:
     """Two servers on one store; writers hammer one while the other takes their right away."""
-    path = tmp_path / "store.db"
-    for round in range(examples(3, 60)):
-        with rote.open(path, durability="os") as first, rote.open(path, durability="os") as second:
-            space = f"notes-{round}"
-            notes = first.space(space)
+    url = str(tmp_path / "store.db") if engine == "sqlite" else database_url(tmp_path)
+    with rote.open(url, durability="os") as first, rote.open(url, durability="os") as second:
+        for number in range(examples(1, 30)):
+            notes = first.space(f"notes-{number}")
             notes.grant(ADA, "owner")
             notes.grant(BEN, "write")
             _hammer(first, second, notes, way, writers=4)
@@ -250,7 +251,11 @@ def _hammer(first: Store, second: Store, notes: Space, way: str, *, writers: int
         name, proofs = ("ben", []) if way == "acl" else ("cyd", [proof])
         callers = [Signer(near, name, proofs=proofs).granted() for _ in range(writers)]
         owner = Signer(far, "ada").granted()
-        begun, done = threading.Barrier(writers + 1), threading.Event()
+        begun, has_begun, done = (
+            threading.Barrier(writers + 1),
+            threading.Event(),
+            threading.Event(),
+        )
         statuses: list[int] = []
 
         def write(caller: Caller, number: int) -> None:
@@ -260,6 +265,8 @@ def _hammer(first: Store, second: Store, notes: Space, way: str, *, writers: int
                 count += 1
                 reply = caller.set(f"urn:{number}:{count}", space=notes.name)
                 statuses.append(reply.status)
+                if len(statuses) >= 4 * writers:
+                    has_begun.set()
                 if reply.status != 200:
                     return
 
@@ -270,8 +277,7 @@ def _hammer(first: Store, second: Store, notes: Space, way: str, *, writers: int
         for thread in threads:
             thread.start()
         begun.wait()
-        while len(statuses) < 4 * writers:
-            pass
+        assert has_begun.wait(30)
         if way == "acl":
             acl = {"kind": "acl/1", "grants": {ADA: "owner"}}
             answered = owner.command("acl_write", {"acl": acl}, space=notes.name)
@@ -285,4 +291,4 @@ def _hammer(first: Store, second: Store, notes: Space, way: str, *, writers: int
         authors = [commit.author for commit in notes.log(since=version)]
         assert authors == []
         assert set(statuses) <= {200, 401, 404}
-        assert statuses.count(200) >= 4 * writers - writers
+        assert statuses.count(200) >= 3 * writers

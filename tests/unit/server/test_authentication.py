@@ -1,11 +1,13 @@
 """Who asks: every way to show it, and every reason to refuse it, through real sockets."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rote
+from rote.access.delegations import parse_delegation
 from rote.access.tokens import TokenRight
 from rote.errors import Unavailable
 from rote.opening.sources import SystemClock, SystemIds
@@ -327,6 +329,43 @@ def test_failures_of_one_address_are_counted_for_a_while() -> None:
     for local in ("127.0.0.1", "::1", None):
         for _ in range(9):
             failures.count(local)
+
+
+def test_no_log_and_no_metric_shows_a_credential(store: Store, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    with serving(store, auth=("token", "did"), access_log=str(log)) as server:
+        token = token_for(server)
+        proof = lend(
+            "ada", "ben", space=store.space("notes").did, now=micros_of(SystemClock().now())
+        )
+        signed = Signer(server, "ben", proofs=[proof])
+        reply = signed.ask("POST", "/v1/grants", b"{}")
+        grant = reply.json["token"]
+        headers = signed.headers("POST", "/v1/now", b"{}")
+        for caller in (
+            bearer(server, token),
+            bearer(server, grant),
+            signed,
+            bearer(server, token[:-1]),
+        ):
+            caller.read(A)
+            caller.command("gc")
+            caller.ask("GET", f"/v1/spaces?token={token}")
+        metrics = bearer(server, server.token).ask("GET", "/metrics").body
+        hidden = [
+            token,
+            grant,
+            server.token or "",
+            headers["signature"],
+            headers["rote-proofs"],
+            proof["sig"],
+        ]
+    lines = log.read_text()
+    assert did_of("ben") in lines
+    assert parse_delegation(proof).id in lines
+    for secret in hidden:
+        assert secret not in lines
+        assert secret.encode() not in metrics
 
 
 def test_no_answer_shows_a_credential(server: Serving, capfd: pytest.CaptureFixture[str]) -> None:
