@@ -207,7 +207,7 @@ def _fault(version: str, url: bytes, headers: list[tuple[bytes, bytes]]) -> str 
     names = [name for name, _ in headers]
     if version not in ("1.0", "1.1"):
         return "the version is not 1.1"
-    if not url.startswith(b"/"):
+    if not url.startswith(b"/") or b"#" in url:
         return "the target is not a path"
     if names.count(b"host") != 1:
         return "send the header host once"
