@@ -15,7 +15,7 @@ _SOON = (b"retry-after", b"1")
 
 
 class Health(Struct, frozen=True, omit_defaults=True):
-    """Whether a server can answer."""
+    """The state of a server."""
 
     status: str  # "ok", or "unavailable"
     reason: str | None = None  # why not

@@ -81,7 +81,7 @@ def test_every_verb_has_the_embedded_answer_and_leaves_the_same_log() -> None:
     embedded, behind = stores
     library = port_of_store(embedded).for_caller(Caller(is_library=True))
     library.answer("", FindSpace(SERVER_SPACE, create=True))  # so that both draw the same ids
-    memory = rote.Memory(embedded.space("notes"))
+    memory: Any = rote.Memory(embedded.space("notes"))
     asked = set()
     with serving(behind) as server, Wire(server.url, server.token) as wire:
         behind.space("notes")
@@ -131,7 +131,7 @@ WRITES = [
 def test_a_repeated_verb_is_done_once_and_answers_the_same(
     server: Served, name: str, arguments: Any, others: Any, way: str
 ) -> None:
-    memory = rote.Memory(server.space)
+    memory: Any = rote.Memory(server.space)
     memory.put(*KEY, {"n": 0})
     memory.put("long_term", "fact", "b", {"n": 0})
     members = {"key": "k1"} if way == "key" else {"attempt": ATTEMPT} if way == "attempt" else {}
@@ -158,7 +158,7 @@ def test_an_attempt_is_no_part_of_the_commit(server: Served) -> None:
 
 
 def test_a_memory_on_a_branch_and_of_the_past(server: Served) -> None:
-    memory = rote.Memory(server.space)
+    memory: Any = rote.Memory(server.space)
     memory.put(*KEY, {"n": 1})
     server.space.create_branch("draft")
     server.command("memory_put", {"arguments": [*KEY, {"n": 2}], "branch": "draft"})
@@ -224,7 +224,7 @@ REQUEST = {"query": "sky", "store_paths": [], "budget": {"max_excerpt_tokens": 1
 
 
 def test_a_retrieval_is_the_embedded_one_and_leaves_its_receipt(server: Served) -> None:
-    memory = rote.Memory(server.space)
+    memory: Any = rote.Memory(server.space)
     memory.put(*KEY, {"text": "the sky is blue"})
     request = {**REQUEST, "store_paths": [f"rote:{server.space.name}"]}
     for dropped in (None, "full"):
@@ -300,7 +300,7 @@ def test_runs_are_the_ledger_of_the_space(server: Served) -> None:
 
 
 def test_a_receipt_is_kept(server: Served) -> None:
-    memory = rote.Memory(server.space)
+    memory: Any = rote.Memory(server.space)
     memory.put(*KEY, {"text": "the sky is blue"})
     request = {**REQUEST, "store_paths": [f"rote:{server.space.name}"]}
     receipt = rote.receipt(rote.retrieve(request, store=server.store))
