@@ -14,6 +14,7 @@ import rote
 from bench.documents import Documents
 from bench.harness import Benchmark, Effort, Measure, Result, compare_rates, compare_times, timed
 from rote import Space
+from rote.contract import View
 from rote.contract.commands import Read, Watch
 from rote.kernel.watching.watches import Watcher
 
