@@ -50,7 +50,7 @@ def listener(memory: Memory) -> None:
 
 def advisor(memory: Memory) -> None:
     """Answer a question from what others have noted."""
-    _, answer = memory.call("search", {"text": "Which shoes does Ada want?", "limit": 1})
+    _, answer = memory.call("search", {"text": "Which shoes have the right size?", "limit": 1})
     print(f"advisor: found {answer['items'][0]['excerpt']!r}")
     status, answer = memory.call("delete", ["long_term", "note", "sizes"])
     print(f"advisor: may not delete it: {status} {answer['error']['code']}")

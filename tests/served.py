@@ -30,15 +30,15 @@ class Served:
         return self.space
 
     def ask(
-        self, method: str, route: str, body: bytes | None = None, *,
-        query: dict[str, Any] | None = None, **headers: str,
+        self, method: str, route: str, body: Any = None, *,
+        query: Any = None, **headers: Any,
     ) -> Reply:  # fmt: skip
         """Ask a route of the space."""
         text = "" if not query else "?" + urlencode(query, safe=":")
         target = f"/v1/spaces/{self.space.name}/{route}{text}"
         return self.wire.ask(method, target, body, **headers)
 
-    def command(self, name: str, arguments: Any = None, **headers: str) -> Reply:
+    def command(self, name: str, arguments: Any = None, **headers: Any) -> Reply:
         return self.wire.command(name, arguments, space=self.space.name, **headers)
 
     def another(self) -> Wire:

@@ -57,7 +57,7 @@ class ServerProcess:
 
     @property
     def said(self) -> str:
-        """What it has said on stderr."""
+        """Return what it has said on stderr."""
         self._said.seek(0)
         return self._said.read().decode()
 

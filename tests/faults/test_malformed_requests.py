@@ -32,7 +32,7 @@ def test_malformed_requests_leave_the_server_as_it_was(store_path: Path) -> None
         told = sum(attack.statuses.values())
         assert told > COUNT // 2, attack.statuses
         assert not [status for status in attack.statuses if status >= 500], attack.statuses
-        assert {400, 401, 404, 405, 408, 413, 414, 415, 421, 431} - attack.statuses.keys() <= {408}
+        assert {400, 401, 404, 405, 414, 415, 421, 431} <= attack.statuses.keys()
         assert server.threads == threads
         # A thread of the pool opens its files when it first reads.
         assert server.files <= files + FILES_OF_A_THREAD * threads

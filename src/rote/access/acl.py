@@ -16,8 +16,8 @@ from rote.contract import State
 from rote.contract.table import Right
 from rote.errors import InvalidInput, LimitExceeded
 from rote.values import Json, check_did, parse_time
-from rote.values.limits import ACL_GRANTS_MAX, ACL_REVOKED_MAX
 from rote.values.names import is_sha256
+from rote.values.server_limits import ACL_GRANTS_MAX, ACL_REVOKED_MAX
 
 KIND = "acl/1"
 ANYONE = "*"  # any authenticated did

@@ -17,7 +17,7 @@ from rote.access.delegations import SECOND, Delegation, parse_delegation
 from rote.access.paths import is_narrower
 from rote.access.rights import Held, covers, lower_of
 from rote.errors import InvalidInput
-from rote.values.limits import DELEGATION_SECONDS_MAX, DELEGATIONS_MAX
+from rote.values.server_limits import DELEGATION_SECONDS_MAX, DELEGATIONS_MAX
 
 # Why a chain is void, in the order in which it is judged.
 Fault = Literal["depth", "shape", "signature", "links", "wider", "time", "space"]

@@ -27,7 +27,7 @@ from rote.values import (
     verify_signature,
 )
 from rote.values.identity import SIGNATURE_BYTES
-from rote.values.limits import DELEGATION_SECONDS_MAX
+from rote.values.server_limits import DELEGATION_SECONDS_MAX
 
 KIND = "delegation/1"
 NONCE_BYTES = 16

@@ -20,7 +20,7 @@ from rote.access.refusals import unauthenticated
 from rote.errors import InvalidInput, RoteError
 from rote.values import Identity, canonical, check_did, decode, verify_signature
 from rote.values.identity import SIGNATURE_BYTES
-from rote.values.limits import SIGNED_AHEAD_SECONDS, SIGNED_SECONDS_MAX
+from rote.values.server_limits import SIGNED_AHEAD_SECONDS, SIGNED_SECONDS_MAX
 
 # Headers that make a request a signed one.
 HEADERS = ("signature", "signature-input", "rote-audience", "content-digest", "rote-proofs")

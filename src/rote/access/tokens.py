@@ -20,7 +20,7 @@ from rote.access.rights import check_right
 from rote.contract.table import Right
 from rote.errors import InvalidInput
 from rote.values import Json, check_did, format_time, parse_time, sha256_hex
-from rote.values.limits import GRANT_SECONDS_MAX
+from rote.values.server_limits import GRANT_SECONDS_MAX
 
 KIND = "token/1"
 PREFIX = "urn:token:"  # of the entities of tokens in the server's space

@@ -14,7 +14,7 @@ from rote.opening.delegating import delegate
 from rote.opening.sources import SystemIds
 from rote.values import Identity
 from rote.values.identity import SEED_BYTES
-from rote.values.limits import DELEGATION_SECONDS_DEFAULT
+from rote.values.server_limits import DELEGATION_SECONDS_DEFAULT
 
 commands = typer.Typer(help="Keys that sign for you.")
 

@@ -12,7 +12,8 @@ from urllib.parse import quote, urlsplit
 
 from rote.errors import Denied, InvalidInput, Unavailable
 from rote.values import Json, canonical, decode, micros_of
-from rote.values.limits import DEPTH_MAX, DOCTOR_SECONDS_MAX, MESSAGE_BYTES_MAX
+from rote.values.limits import DEPTH_MAX, MESSAGE_BYTES_MAX
+from rote.values.server_limits import DOCTOR_SECONDS_MAX
 
 # Requests that are refused as malformed where the right is there, from the highest right down.
 _PROBES = (("owner", "erase"), ("write", "commit"))

@@ -6,7 +6,7 @@ from typing import Any
 from rote.access.delegations import NONCE_BYTES, make_delegation
 from rote.opening.sources import SystemClock, SystemIds
 from rote.values import micros_of
-from rote.values.limits import DELEGATION_SECONDS_DEFAULT
+from rote.values.server_limits import DELEGATION_SECONDS_DEFAULT
 from rote.values.times import instant
 
 

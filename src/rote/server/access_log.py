@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from rote.errors import system_failure
-from rote.values.limits import LOG_LINES_MAX
+from rote.values.server_limits import LOG_LINES_MAX
 
 
 class Entry(Struct, frozen=True, kw_only=True):

@@ -22,8 +22,8 @@ from rote.server.routes import Route
 from rote.server.rows import Asked, ServerRow, note_commit
 from rote.server.statuses import JSON
 from rote.values import micros_of
-from rote.values.limits import ACL_LOOKS_MAX, GRANT_SECONDS_DEFAULT
 from rote.values.names import is_sha256
+from rote.values.server_limits import ACL_LOOKS_MAX, GRANT_SECONDS_DEFAULT
 from rote.values.times import MICROS_MAX
 
 _MAIN = "main"

@@ -14,7 +14,7 @@ from rote.access.principals import Principal
 from rote.errors import Unavailable
 from rote.server.messages import Head
 from rote.server.settings import Limits
-from rote.values.limits import SERVER_PRINCIPALS_KEPT
+from rote.values.server_limits import SERVER_PRINCIPALS_KEPT
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")

@@ -33,7 +33,7 @@ from rote.server.gates import Gates, Look, refused
 from rote.server.named import Named, ids_named, named_in, range_named
 from rote.server.rows import ServerRow
 from rote.server.wire_rules import checked
-from rote.values.limits import ACL_LOOKS_MAX
+from rote.values.server_limits import ACL_LOOKS_MAX
 
 R = TypeVar("R")
 

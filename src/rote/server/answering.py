@@ -2,14 +2,14 @@
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
 from rote.access.principals import Principal
 from rote.contract import Port, Tell
-from rote.contract.commands import GetVersions
+from rote.contract.commands import GetTimes, GetVersions
 from rote.contract.wire import decode_members, struct_of
 from rote.errors import InvalidInput, NotFound, RoteError
 from rote.opening.sources import SystemClock, SystemIds
@@ -43,6 +43,8 @@ class Service:
             self.port, open_creation=settings.open_creation, clock=self.clock
         )
         self.is_stopping = False
+        self.is_overloaded: Callable[[], bool] = lambda: False
+        self.store_fault: str | None = None  # why the store does not answer
         self._document: bytes | None = None
         limits = settings.limits
         self.metrics = Metrics(
@@ -101,6 +103,20 @@ class Service:
         made = _arguments(row, members, once)
         port.name(made)
         return Asked(principal, port, seen.space or "", made, self, seen, tell)
+
+    def unready(self) -> str | None:
+        """Return why requests should not come here now; None when they should."""
+        if self.is_stopping:
+            return "stopping"
+        return "overloaded" if self.is_overloaded() else self.store_fault
+
+    def ask_store(self) -> None:
+        """Look whether the store answers."""
+        try:
+            self.port.answer("", GetTimes())
+            self.store_fault = None
+        except RoteError as error:
+            self.store_fault = error.code
 
     def document(self) -> bytes:
         """Return the document of this server, OpenAPI."""

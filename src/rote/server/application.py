@@ -16,7 +16,7 @@ from rote.server.protocol import Refusal
 from rote.server.routes import Router
 from rote.server.rows import ServerRow
 from rote.values import format_time, micros_of
-from rote.values.limits import SERVER_LONG_THREADS_SHARE
+from rote.values.server_limits import SERVER_LONG_THREADS_SHARE
 
 
 class Application:
@@ -51,6 +51,7 @@ class Application:
         # Work that takes minutes must not keep all threads from those who ask for a value.
         long_threads = max(settings.threads // SERVER_LONG_THREADS_SHARE, 1)
         self.long_pool = Pool(long_threads, waiting_max=self.limits.queue)
+        service.is_overloaded = self.is_overloaded
         self.metrics.gauges |= {
             "rote_requests_in_flight": lambda: self._pool.running + self.long_pool.running,
             "rote_requests_waiting": lambda: self._pool.waiting + self.long_pool.waiting,
@@ -87,7 +88,6 @@ class Application:
     def pool_of(self, row: ServerRow) -> Pool:
         return self.long_pool if row.is_long else self._pool
 
-    @property
     def is_overloaded(self) -> bool:
         return self._pool.waiting >= self.limits.queue
 

@@ -29,7 +29,7 @@ from rote.server.messages import Head
 from rote.server.server_space import ServerSpace
 from rote.server.settings import Settings
 from rote.values import micros_of, parse_time, sha256_hex
-from rote.values.limits import SERVER_PRINCIPALS_KEPT
+from rote.values.server_limits import SERVER_PRINCIPALS_KEPT
 
 R = TypeVar("R")
 _SIGNING = (b"signature", b"signature-input")

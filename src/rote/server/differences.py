@@ -8,7 +8,7 @@ from rote.contract.commands import ListChanges
 from rote.contract.wire import encode_value
 from rote.errors import LimitExceeded
 from rote.server.rows import Asked
-from rote.values.limits import DIFF_BYTES_MAX
+from rote.values.server_limits import DIFF_BYTES_MAX
 
 
 def changes(asked: Asked) -> Iterator[bytes]:

@@ -6,7 +6,8 @@ of checks is host, origin, route and method, length, who asks, and then what the
 
 import asyncio
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,13 @@ from rote.errors import Corrupt, InternalError, LimitExceeded, NotFound, RoteErr
 from rote.server.access_log import Entry, FailedEntry
 from rote.server.messages import NOBODY, Head, Headers, Http, Pieces, Response, Seen, Upload
 from rote.server.origins import preflight
+from rote.server.pieces import Gone, close_pieces, stepped, until_gone
 from rote.server.progress import Progress
 from rote.server.requests import check_body_form, head_of, request_id
 from rote.server.routes import Found, Route, allowed
 from rote.server.statuses import EVERY_ANSWER, NDJSON, NOT_CACHED, error_response
 from rote.values.limits import BLOB_PIECE_BYTES
+from rote.values.server_limits import DISCARD_BYTES, DISCARD_SECONDS
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -32,10 +35,6 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 # Commands that take pages or bytes of another store, and find damage in them.
 _TAKES_PAGES = ("copy_in", "sides_in", "foundation_in", "adopt_blob")
-
-
-class Gone(Exception):
-    """The client has hung up."""
 
 
 class Exchange:
@@ -62,6 +61,8 @@ class Exchange:
         try:
             response = await self._response()
             status = response.status
+            if self._cycle.more_body and not self._cycle.waiting_for_100_continue:
+                await self._discard()
             await self._answer(response)
         except Gone:
             pass
@@ -74,11 +75,16 @@ class Exchange:
     async def _response(self) -> Response:
         try:
             return await self._routed()
-        except RoteError as error:
-            self._error = error
         except Gone:
             raise
         except Exception as error:
+            return self._note_error(error)
+
+    def _note_error(self, error: Exception) -> Response:
+        """Note an error, and return the answer that tells of it."""
+        if isinstance(error, RoteError):
+            self._error = error
+        else:
             self._error = InternalError("a bug in Rote; its stack is on the server's stderr")
             self._error.__cause__ = error
         response = error_response(self._error, status=self._status(self._error))
@@ -99,6 +105,8 @@ class Exchange:
             return self._options(routes)
         self._found = found = app.router.choose(routes, names, head.method)
         size = check_body_form(head, found, app.limits)
+        if found.route.is_immediate:
+            return found.route.function(self._http(found))
         if app.service.is_stopping and found.row.right != "open":
             raise Unavailable("the server is stopping; ask again later", code="stopping")
         self._count_known()
@@ -211,6 +219,17 @@ class Exchange:
         self._check_size(found, self._in_bytes)
         return message["body"], message["more_body"]
 
+    async def _discard(self) -> None:
+        """Read what is on its way of a body that was refused.
+
+        A connection that is closed before takes the answer with it.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DISCARD_SECONDS):
+                left = DISCARD_BYTES
+                while self._cycle.more_body and left > 0 and not self._cycle.disconnected:
+                    left -= len((await self._receive()).get("body", b""))
+
     def _check_size(self, found: Found, size: int) -> None:
         limit: int = getattr(self._app.limits, found.row.bound)
         if size > limit:
@@ -245,7 +264,7 @@ class Exchange:
 
     async def _answer(self, response: Response) -> None:
         if self._cycle.disconnected:
-            _close(response.body)
+            close_pieces(response.body)
             raise Gone
         body = response.body
         headers = [*response.headers, *EVERY_ANSWER, *self._page_headers]
@@ -266,60 +285,34 @@ class Exchange:
             self._held_bytes += len(body)
             self._out_bytes = len(body)
             await self._send({"type": "http.response.body", "body": body})
+            await self._cycle.flow.drain()  # it is held until the client has taken most of it
         elif self._head.method == "HEAD":
-            _close(body)
+            close_pieces(body)
             await self._send({"type": "http.response.body", "body": b""})
         else:
             await self._stream(body)
 
-    async def _stream(self, pieces: Pieces) -> None:
+    async def _stream(self, body: Pieces) -> None:
         """Send pieces as they are made; an error before the last one cuts the answer short."""
-        steps = (
-            self._async_pieces(pieces)
-            if isinstance(pieces, AsyncIterator)
-            else self._pool_pieces(pieces)
-        )
-        try:
-            async for piece in steps:
-                self._out_bytes += len(piece)
-                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
-                if self._cycle.disconnected:
-                    raise Gone
-            await self._send({"type": "http.response.body", "body": b""})
-        except RoteError as error:
-            self._error = error
-        finally:
-            await steps.aclose()
-
-    async def _pool_pieces(self, pieces: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
         assert self._found is not None
-        run = self._app.pool_of(self._found.row).run
-        try:
-            while (piece := await run(next, pieces, None, is_begun=True)) is not None:
-                yield piece
-        finally:
-            _close(pieces)
-
-    async def _async_pieces(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """Yield pieces until the client hangs up."""
-        gone = asyncio.ensure_future(self._receive())
-        try:
-            while True:
-                step = asyncio.ensure_future(anext(pieces, None))
-                await asyncio.wait((step, gone), return_when=asyncio.FIRST_COMPLETED)
-                if not step.done():
-                    step.cancel()
-                    await asyncio.wait((step,))
-                    raise Gone
-                piece = step.result()
-                if piece is None:
-                    return
-                yield piece
-        finally:
-            gone.cancel()
-            close = getattr(pieces, "aclose", None)
-            if close is not None:
-                await close()
+        if isinstance(body, AsyncIterator):
+            pieces = until_gone(body, self._receive)
+        else:
+            pieces = stepped(body, self._app.pool_of(self._found.row))
+        async with aclosing(pieces):
+            try:
+                async for piece in pieces:
+                    self._out_bytes += len(piece)
+                    part = {"type": "http.response.body", "body": piece, "more_body": True}
+                    await self._send(part)
+                    if self._cycle.disconnected:
+                        raise Gone
+            except Gone:
+                raise
+            except Exception as error:
+                self._note_error(error)
+                return
+        await self._send({"type": "http.response.body", "body": b""})
 
     # -- afterwards ------------------------------------------------------------------------------------
 
@@ -363,10 +356,3 @@ class Exchange:
 def _take(upload: Upload, digest: "_Hash", piece: bytes) -> None:
     digest.update(piece)
     upload.take(piece)
-
-
-def _close(pieces: bytes | Pieces) -> None:
-    """End a generator of pieces that nobody asks any more."""
-    close = getattr(pieces, "close", None)
-    if close is not None:
-        close()

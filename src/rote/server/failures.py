@@ -6,7 +6,7 @@ from collections.abc import Callable
 from ipaddress import ip_address
 
 from rote.errors import Unavailable
-from rote.values.limits import FAILURE_ADDRESSES_MAX, FAILURE_SECONDS
+from rote.values.server_limits import FAILURE_ADDRESSES_MAX, FAILURE_SECONDS
 
 
 class Failures:

@@ -20,7 +20,7 @@ from rote.contract.table import PathRule, Right
 from rote.errors import Denied, InvalidInput, NotFound, RoteError
 from rote.server.named import Named
 from rote.values import micros_of
-from rote.values.limits import ACLS_KEPT
+from rote.values.server_limits import ACLS_KEPT
 
 DELEGATION = "delegation"  # the kind of side rows
 

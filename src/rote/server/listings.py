@@ -1,4 +1,4 @@
-"""What a space holds, for people: pages as JSON, or everything as lines, in one state.
+"""Lists of what a space holds, for people: pages as JSON, or everything as lines, in one state.
 
 Lines are read page by page as the client takes them, so that a long answer costs no memory.
 """

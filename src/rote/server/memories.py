@@ -94,10 +94,12 @@ class AttemptPort(PortLayer):
 
     def answer(self, space: str, command: Command[R], /) -> R:
         if isinstance(command, GetMade) and command.key == self._key:
-            command = structs.replace(command, attempt=self._attempt)
-        elif isinstance(command, MakeCommit):
+            asked = structs.replace(command, attempt=self._attempt)
+            return super().answer(space, asked)  # type: ignore[return-value]
+        if isinstance(command, MakeCommit):
             key = None if command.key == self._key else command.key
-            command = structs.replace(command, key=key, attempt=self._attempt)
+            made = structs.replace(command, key=key, attempt=self._attempt)
+            return super().answer(space, made)  # type: ignore[return-value]
         return super().answer(space, command)
 
 

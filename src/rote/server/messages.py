@@ -40,14 +40,14 @@ Pieces = Iterator[bytes] | AsyncIterator[bytes]
 
 
 class Once(Struct, frozen=True):
-    """What makes a write happen once, where it is not said among the arguments."""
+    """The key and the attempt of a write, where its arguments do not name them."""
 
     key: str | None = None
     attempt: str | None = None
 
 
 class Seen:
-    """What is known of a request's space, once the principal was let in; its answer says it."""
+    """Facts about the space of a request, once its principal was let in; the answer tells them."""
 
     space: str | None = None  # the did
     version: int | None = None  # the answer was made at this head, or later

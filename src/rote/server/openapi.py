@@ -77,13 +77,15 @@ def document(
     for row in rows:
         if row.way == "command":
             place = "/v1/spaces/{space}/" if row.space else "/v1/"
-            paths.setdefault(place + row.name, {})["post"] = _command(schemas, row)
+            paths.setdefault(place + row.name, {})["post"] = _command(
+                schemas, row, place + row.name
+            )
     for route in routes:
         row = by_name[route.row]
         paths.setdefault(route.pattern, {})[route.method.lower()] = _route(schemas, route, row)
         if route.method == "GET":
             head = _route(schemas, route, row)
-            head["operationId"] += "_head"
+            head["operationId"] = head["operationId"].replace("get_", "head_", 1)
             paths[route.pattern]["head"] = head
     made = {
         "openapi": "3.1.0",
@@ -163,18 +165,18 @@ def _failure(status: int) -> dict[str, Any]:
 # -- commands --------------------------------------------------------------------------------------
 
 
-def _command(schemas: Schemas, row: ServerRow) -> dict[str, Any]:
+def _command(schemas: Schemas, row: ServerRow, place: str) -> dict[str, Any]:
     arguments = schemas.members(row.arguments, is_closed=True)
     if row.name == "scan":
         arguments["properties"] |= _PREFIX
     content = {_JSON: {"schema": _answer(schemas, row)}}
     if issubclass(row.arguments, Work):
         content[_NDJSON] = {"schema": {"type": "string"}}
-    made = _operation(row, row.name, content)
+    made = _operation(row, row.name, place, content)
     made["requestBody"] = {"content": {_JSON: {"schema": arguments}}}
     if "required" in arguments:
         made["requestBody"]["required"] = True
-    made["parameters"] += _once(row.takes("key"), row.takes("attempt"))
+    made["parameters"] += _once(row)
     made["x-rote-limit"] = row.bound
     return made
 
@@ -201,29 +203,28 @@ def _answer(schemas: Schemas, row: ServerRow) -> Schema:
 
 
 def _route(schemas: Schemas, route: Route, row: ServerRow) -> dict[str, Any]:
-    name = f"{route.method.lower()}_{route.pattern.rpartition('/')[2].strip('{}')}"
     kinds = _STREAMS.get(row.name, (_JSON,)) if route.method != "PUT" else (_JSON,)
     answer = schemas.of(route.answer) if route.answer is not None else {}
     content: dict[str, Any] = {kind: {"schema": _of_kind(kind, answer)} for kind in kinds}
     if row.name in _ALSO_LINES:
         content[_NDJSON] = {"schema": {"type": "string"}}
-    made = _operation(row, _named(route, name), content)
+    made = _operation(row, _named(route), route.pattern, content)
     made["parameters"] += [_parameter(each) for each in route.query]
     if route.method in ("PUT", "POST", "PATCH"):
         types = [kind.decode() for kind in route.types] or ["*/*"]
         made["requestBody"] = {"content": {kind: {"schema": _body(route)} for kind in types}}
     if route.method in ("PUT", "PATCH", "POST", "DELETE"):
-        made["parameters"] += _once("entity" in name or "blobs" in route.pattern, True)
+        made["parameters"] += _once(row)
     made["parameters"] += list(_conditions(route))
     for status, words in _more(route):
         made["responses"][str(status)] = {"description": words}
     return made
 
 
-def _named(route: Route, name: str) -> str:
+def _named(route: Route) -> str:
     """Return a name that no other operation has."""
-    place = re.sub(r"[^a-z0-9]+", "_", route.pattern.lower()).strip("_").removeprefix("v1_")
-    return f"{route.method.lower()}_{place}" if name else place
+    place = re.sub(r"[^a-z0-9{]+", "_", route.pattern.lower().removeprefix("/v1")).strip("_")
+    return f"{route.method.lower()}_{place.replace('{', 'by_')}"
 
 
 def _of_kind(kind: str, answer: Schema) -> Schema:
@@ -285,14 +286,9 @@ def _more(route: Route) -> Iterator[tuple[int, str]]:
 # -- both ------------------------------------------------------------------------------------------
 
 
-def _operation(row: ServerRow, name: str, content: dict[str, Any]) -> dict[str, Any]:
+def _operation(row: ServerRow, name: str, place: str, content: dict[str, Any]) -> dict[str, Any]:
     names = ["Rote-Request", *(["Rote-Version", "Rote-Erased"] if row.space else [])]
-    parameters: list[dict[str, Any]] = []
-    if row.space:
-        words = "The name of a space, or its did."
-        parameters.append(_in_path("space", words))
-    if row.name in ("blob_get", "blob_put", "adopt_blob") and "hash" in name:
-        parameters.append(_in_path("hash", "The SHA-256 of the bytes, in hex."))
+    parameters = [_in_path(each) for each in re.findall(r"\{(\w+)\}", place)]
     responses: dict[str, Any] = {
         "200": {
             "description": HTTPStatus(200).phrase,
@@ -314,15 +310,25 @@ def _operation(row: ServerRow, name: str, content: dict[str, Any]) -> dict[str, 
     }
 
 
-def _in_path(name: str, words: str) -> dict[str, Any]:
+def _in_path(name: str) -> dict[str, Any]:
+    words = {
+        "space": "The name of a space, or its did.",
+        "hash": "The SHA-256 of the bytes, in hex.",
+    }
     return {
-        "name": name, "in": "path", "required": True, "description": words,
+        "name": name, "in": "path", "required": True, "description": words[name],
         "schema": {"type": "string"},
     }  # fmt: skip
 
 
-def _once(key: bool, attempt: bool) -> list[dict[str, Any]]:
-    names = [*(["Idempotency-Key"] if key else []), *(["Rote-Attempt"] if attempt else [])]
+def _once(row: ServerRow) -> list[dict[str, Any]]:
+    """Return the headers by which a write happens once."""
+    is_routed = row.name in ("entity_put", "entity_patch", "entity_delete")
+    names = [
+        header
+        for name, header in (("key", "Idempotency-Key"), ("attempt", "Rote-Attempt"))
+        if is_routed or row.takes(name)
+    ]
     return [
         {"name": each, "in": "header", "required": False, "schema": {"type": "string"}}
         for each in names

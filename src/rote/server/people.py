@@ -14,7 +14,7 @@ from rote.contract import (
 from rote.server import blobs, entities, listings, watching
 from rote.server.own_rows import AclRead
 from rote.server.routes import Route
-from rote.server.telling import get_metrics, get_openapi
+from rote.server.telling import Health, get_health, get_metrics, get_openapi, get_ready
 
 _SPACE = "/v1/spaces/{space}"
 _PATCHES = (b"application/json-patch+json", b"application/json")
@@ -22,6 +22,8 @@ _ANY: tuple[bytes, ...] = ()
 
 # fmt: off
 PEOPLE_ROUTES: tuple[Route, ...] = (
+    Route("GET", "/health", "health", get_health, answer=Health, is_immediate=True),
+    Route("GET", "/ready", "ready", get_ready, answer=Health, is_immediate=True),
     Route("GET", "/metrics", "metrics", get_metrics),
     Route("GET", "/v1/openapi.json", "openapi", get_openapi),
     Route("GET", "/v1/spaces", "spaces", listings.get_spaces, query=listings.SPACES, answer=SpacePage),

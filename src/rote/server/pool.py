@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from rote.errors import Unavailable
-from rote.values.limits import POOL_END_SECONDS
+from rote.values.server_limits import POOL_END_SECONDS
 
 R = TypeVar("R")
 _Call = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]

@@ -10,7 +10,7 @@ from rote.contract.wire import encode_error
 from rote.errors import RoteError, Unavailable
 from rote.server.messages import Response
 from rote.server.statuses import NDJSON
-from rote.values.limits import PROGRESS_SECONDS
+from rote.values.server_limits import PROGRESS_SECONDS
 
 _LINES = ((b"content-type", NDJSON),)
 

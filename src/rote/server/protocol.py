@@ -19,7 +19,7 @@ from rote.opening.sources import SystemIds
 from rote.server.messages import Response
 from rote.server.settings import Limits
 from rote.server.statuses import EVERY_ANSWER, NOT_CACHED, error_response
-from rote.values.limits import SERVER_LAST_REQUEST_SECONDS
+from rote.values.server_limits import SERVER_LAST_REQUEST_SECONDS
 
 # Bytes of a header besides its name and value: a colon, a space, the end of the line.
 _HEADER_BYTES_MORE = 4
@@ -207,7 +207,7 @@ def _fault(version: str, url: bytes, headers: list[tuple[bytes, bytes]]) -> str 
     names = [name for name, _ in headers]
     if version not in ("1.0", "1.1"):
         return "the version is not 1.1"
-    if not url.startswith(b"/"):
+    if not url.startswith(b"/") or b"#" in url:
         return "the target is not a path"
     if names.count(b"host") != 1:
         return "send the header host once"

@@ -1,6 +1,7 @@
 """Retrieval on a server: from spaces that the caller may read, and from files that the operator shows."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,8 @@ def _check_files(request: Any, root: Path | None) -> None:
         if path.startswith("/"):
             raise Denied("name files below the root, without a / first", code="outside_sandbox")
         *folders, name = segments_of(path) or ("",)
-        folder = open_root(str(root))
+        with closing(open_root(str(root))) as opened:
+            folder = opened.open()
         for each in folders:
             with folder:
                 folder = folder.step(each)

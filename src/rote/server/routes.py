@@ -32,6 +32,7 @@ class Route(Struct, frozen=True):
     types: tuple[bytes, ...] = (b"application/json",)  # of a body; empty: any
     query: tuple[Parameter, ...] = ()  # the parameters that it takes
     answer: Any = None  # the type of the answer, for documents
+    is_immediate: bool = False  # answered by the event loop, also when no thread is free
 
 
 class Found(Struct, frozen=True):
@@ -54,14 +55,14 @@ class Router:
 
     def at(self, path: bytes) -> tuple[dict[str, Route], dict[str, str]]:
         """Return the routes at a path by method, and the parts of the path; NotFound without any."""
-        parts = [_decoded(part) for part in path.split(b"/")[1:]]
-        shape, names = list(parts), {}
-        if parts[:2] == ["v1", "spaces"] and len(parts) > 2:
-            names["space"], shape[2] = parts[2], _SPACE
-            if len(parts) == 5:
-                names["hash"], shape[4] = parts[4], _HASH
+        shape = path.decode("ascii", "replace").split("/")[1:]
+        names: dict[str, str] = {}
+        if shape[:2] == ["v1", "spaces"] and len(shape) > 2:
+            names["space"], shape[2] = _decoded(shape[2]), _SPACE
+            if len(shape) == 5:
+                names["hash"], shape[4] = _decoded(shape[4]), _HASH
         routes = self._shapes.get(tuple(shape))
-        if routes is None or "" in parts:
+        if routes is None or "" in names.values():
             raise NotFound("there is no such route; see /v1/openapi.json")
         return routes, names
 
@@ -80,10 +81,10 @@ def allowed(routes: dict[str, Route]) -> list[str]:
     return sorted([*routes, *more, "OPTIONS"])
 
 
-def _decoded(part: bytes) -> str:
-    """Return a part of a path; the empty text, which no route has, for one that is none."""
-    if b"%" not in part:
-        return part.decode("ascii", "replace")
+def _decoded(part: str) -> str:
+    """Return a part of a path that names something; the empty text for one that cannot."""
+    if "%" not in part:
+        return part
     data = unquote_to_bytes(part)
     try:
         return "" if b"/" in data or b"%" in data else data.decode()

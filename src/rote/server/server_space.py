@@ -33,12 +33,8 @@ from rote.contract.commands import (
 from rote.errors import Conflict, Denied, InvalidInput, LimitExceeded, NotFound
 from rote.space import Space
 from rote.values import sha256_hex
-from rote.values.limits import (
-    NONCES_BETWEEN_SWEEPS,
-    PAGE_MAX,
-    SIGNED_AHEAD_SECONDS,
-    TOKENS_MAX,
-)
+from rote.values.limits import PAGE_MAX
+from rote.values.server_limits import NONCES_BETWEEN_SWEEPS, SIGNED_AHEAD_SECONDS, TOKENS_MAX
 
 SERVER_SPACE = "rote.server"
 _NONCE, _GRANT = "nonce", "grant"

@@ -26,7 +26,12 @@ from rote.server.settings import Settings
 from rote.server.start_token import start_token
 from rote.server.table import ROUTES, ROWS, TABLE, check_table
 from rote.space import Store
-from rote.values.limits import RECOVERY_SECONDS, SERVER_CONNECTION_LOOK_SECONDS
+from rote.values.server_limits import (
+    FILES_BESIDE_CONNECTIONS,
+    READY_SECONDS,
+    RECOVERY_SECONDS,
+    SERVER_CONNECTION_LOOK_SECONDS,
+)
 
 _ENDED_AT_ONCE = 1
 
@@ -53,6 +58,23 @@ def bind(settings: Settings) -> socket.socket:
 def _unusable(settings: Settings, error: OSError) -> Unavailable:
     place = f"{shown_host(settings.host)}:{settings.port}"
     return Unavailable(f"the address {place} cannot be used: {error.strerror or error}")
+
+
+def allow_files(settings: Settings) -> None:
+    """Let the process have a file for each connection, as far as the system lets it.
+
+    Many systems let a process have 1,024 files until it asks for more.
+    """
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = settings.limits.connections + FILES_BESIDE_CONNECTIONS
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class Serving(uvicorn.Server):
@@ -140,6 +162,7 @@ class Serving(uvicorn.Server):
         self._beside = [
             asyncio.create_task(self._look()),
             asyncio.create_task(self._recover()),
+            asyncio.create_task(self._ask_store()),
         ]
         self.started = True
         self._listening()
@@ -166,6 +189,17 @@ class Serving(uvicorn.Server):
             for connection in tuple(self.server_state.connections):
                 assert isinstance(connection, GuardedProtocol)
                 connection.look(loop.time())
+
+    async def _ask_store(self) -> None:
+        """Ask the store every second whether it answers, for `/ready`."""
+        service = self.service
+        while True:
+            asked = asyncio.ensure_future(self.app.long_pool.run(service.ask_store, is_begun=True))
+            done, _ = await asyncio.wait((asked,), timeout=READY_SECONDS)
+            if not done:
+                service.store_fault = "timeout"
+                await asyncio.wait((asked,))
+            await asyncio.sleep(READY_SECONDS)
 
     async def _recover(self) -> None:
         """End the runs whose owners are gone, every now and then."""

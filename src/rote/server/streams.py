@@ -12,7 +12,7 @@ import msgspec
 from rote.contract.port import Watching
 from rote.contract.wire import encode_error
 from rote.errors import InternalError, RoteError
-from rote.values.limits import STREAM_PIECE_BYTES
+from rote.values.server_limits import STREAM_PIECE_BYTES
 
 EVENTS = b"text/event-stream"
 

@@ -1,4 +1,4 @@
-"""What routes share: a request that was let into a space, and answers in JSON or in lines."""
+"""Helpers that routes share: a request that was let into a space, and answers in JSON or in lines."""
 
 from collections.abc import Iterator
 from itertools import islice

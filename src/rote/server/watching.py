@@ -29,11 +29,11 @@ from rote.server.parameters import BRANCH, Parameter, parameters
 from rote.server.statuses import NDJSON
 from rote.server.streams import EVENTS, WatchStream
 from rote.server.visits import takes_lines, visit
-from rote.values.limits import (
+from rote.values.limits import WATCH_PAUSE_SECONDS
+from rote.values.server_limits import (
     SERVER_LOOK_SECONDS,
     SERVER_WATCHES_AT_ONCE,
     WATCH_BEAT_SECONDS,
-    WATCH_PAUSE_SECONDS,
 )
 
 QUERY = Parameter("query", "json", "A query, as JSON.", required=True)

@@ -18,7 +18,7 @@ from rote.access.acl import (
 from rote.contract import State
 from rote.errors import InvalidInput, LimitExceeded
 from rote.testing.keys import NOW, did_of
-from rote.values.limits import ACL_GRANTS_MAX
+from rote.values.server_limits import ACL_GRANTS_MAX
 
 SPACE, ADA, BEN = did_of("space"), did_of("ada"), did_of("ben")
 GOOD: dict[str, Any] = {"kind": "acl/1", "grants": {ADA: "owner", "*": "read"}}

@@ -9,7 +9,7 @@ from rote.access.delegations import SECOND, make_delegation, parse_delegation
 from rote.errors import InvalidInput
 from rote.testing.keys import NOW, did_of, lend, seed_of
 from rote.values import canonical, digest, verify_signature
-from rote.values.limits import DELEGATION_SECONDS_MAX
+from rote.values.server_limits import DELEGATION_SECONDS_MAX
 
 SPACE = did_of("space")
 GOOD = lend("ada", "ben", space=SPACE, path="urn:a:")

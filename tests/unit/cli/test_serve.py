@@ -1,9 +1,11 @@
 """rote serve: what it says, when it does not start, and how it ends."""
 
+import resource
 import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -149,3 +151,15 @@ def test_two_servers_on_one_file_are_one_service(store_path: Path) -> None:
                 seen = other.command("read", {"ids": ["urn:n"]})
                 assert seen.json["states"][0]["value"] == number
                 assert int(seen.headers["rote-version"]) >= version
+
+
+def test_it_takes_more_connections_than_files_it_was_given(store_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+    try:
+        server = ServerProcess(store_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with server, ExitStack() as stack:
+        wires = [stack.enter_context(server.wire()) for _ in range(150)]
+        assert {wire.command("now", space=None).status for wire in wires} == {200}

@@ -9,7 +9,7 @@ import pytest
 
 from rote.errors import Unavailable
 from rote.server.access_log import AccessLog, Entry, FailedEntry, open_log
-from rote.values.limits import LOG_LINES_MAX
+from rote.values.server_limits import LOG_LINES_MAX
 
 ENTRY = Entry(
     time="2026-11-18T12:00:00.000000Z", request="0123456789abcdef", peer="127.0.0.1",

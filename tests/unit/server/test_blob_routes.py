@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from hashlib import sha256
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from rote.contract.commands import ReadPiece
 from rote.values import canonical
 from rote.values.limits import BLOB_PIECE_BYTES
 from tests.served import Served, served
-from tests.wires import Closed
+from tests.wires import Closed, Reply
 
 DATA = bytes(range(256)) * 40
 HASH = sha256(DATA).hexdigest()
@@ -27,7 +28,7 @@ def space(server: Served) -> None:
     server.new_space()
 
 
-def put(server: Served, data: bytes = DATA, hash: str = HASH, **headers: str):  # type: ignore[no-untyped-def]
+def put(server: Served, data: Any = DATA, hash: Any = HASH, **headers: Any) -> Reply:
     return server.ask("PUT", f"blobs/{hash}", data, **{"content_type": "image/png", **headers})
 
 

@@ -24,11 +24,11 @@ def space(server: Served) -> None:
     server.new_space()
 
 
-def put(server: Served, value: Any, id: str = ID, **headers: str) -> Reply:
+def put(server: Served, value: Any, id: str = ID, **headers: Any) -> Reply:
     return server.ask("PUT", "entity", canonical(value), query={"id": id}, **headers)
 
 
-def get(server: Served, id: str = ID, query: Any = None, **headers: str) -> Reply:
+def get(server: Served, id: str = ID, query: Any = None, **headers: Any) -> Reply:
     return server.ask("GET", "entity", query={"id": id, **(query or {})}, **headers)
 
 

@@ -10,16 +10,21 @@ import pytest
 
 import rote
 from rote.access.principals import Principal
+from rote.access.tokens import TokenRight
 from rote.contract import PortLayer
+from rote.contract.commands import ListBranches
 from rote.errors import InvalidInput, Unavailable
+from rote.opening.sources import SystemClock, SystemIds
 from rote.server.accounts import Accounts, Buffered
 from rote.server.messages import Head
 from rote.server.serving import Serving
 from rote.server.settings import Limits, limits_of
 from rote.testing.serving import serving
+from rote.values import micros_of
 from tests.wires import Wire
 
 READ = "/v1/spaces/notes/read"
+BRANCHES = "/v1/spaces/notes/branches"
 BODY = b'{"ids":["urn:a"]}'
 
 
@@ -79,7 +84,7 @@ def test_the_bytes_of_an_address() -> None:
 
 
 def test_a_head_that_comes_too_slowly_is_cut_off() -> None:
-    with served(head_seconds=0.3) as server:
+    with served(head_seconds=0.2) as server:
         with Wire(server.url, server.token) as wire:
             assert wire.ask("POST", "/v1/now").status == 200
             wire.send(b"POST /v1/now HTTP/1.1\r\n")
@@ -90,7 +95,7 @@ def test_a_head_that_comes_too_slowly_is_cut_off() -> None:
 
 def test_an_idle_connection_is_closed_and_one_in_use_is_not() -> None:
     with (
-        served(idle_seconds=0.5) as server,
+        served(idle_seconds=0.3) as server,
         Wire(server.url, server.token) as wire,
         Wire(server.url, server.token) as busy,
     ):
@@ -101,7 +106,7 @@ def test_an_idle_connection_is_closed_and_one_in_use_is_not() -> None:
 
 
 def test_a_body_that_comes_too_slowly_is_cut_off_and_stores_nothing() -> None:
-    with served(body_seconds=0.3) as server:
+    with served(body_seconds=0.2) as server:
         with Wire(server.url, server.token) as wire:
             commit = b'{"operations":[{"op":"set","id":"urn:b","value":1}]}'
             whole = wire.request("POST", "/v1/spaces/notes/commit", commit)
@@ -114,7 +119,7 @@ def test_a_body_that_comes_too_slowly_is_cut_off_and_stores_nothing() -> None:
 
 
 def test_a_client_that_takes_no_byte_is_cut_off_and_others_are_served() -> None:
-    with served(write_seconds=0.3, connections=20) as server:
+    with served(write_seconds=0.2, connections=20) as server:
         space = server.service.store.space("notes")
         space.set("urn:large", "x" * 3_000_000)
         with ExitStack() as stack, Wire(server.url, server.token) as other:
@@ -195,6 +200,21 @@ def test_bodies_of_all_requests_together() -> None:
             assert wire.ask("POST", READ, body_of(100_000)).status == 200
 
 
+def test_answers_count_until_their_clients_have_taken_them() -> None:
+    with served(buffered_bytes=3_000_000, write_seconds=0.5) as server:
+        server.service.store.space("notes").set("urn:large", "x" * 2_900_000)
+        with Wire(server.url, server.token) as slow, Wire(server.url, server.token) as wire:
+            slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            asked = slow.request("POST", READ, b'{"ids":["urn:large"]}')
+            slow.send(asked * 3)  # more than the system's buffers take
+            await_held(server, wire, 2_900_000)
+            body = body_of(200_000)
+            reply = wire.ask("POST", READ, body)
+            assert (reply.status, reply.code) == (503, "overloaded")
+            await_count(server, wire, 1)  # the reader is cut off
+            assert wire.ask("POST", READ, body).status == 200
+
+
 def await_held(server: Serving, wire: Wire, size: int) -> None:
     for _ in range(100_000):
         if server.app.buffered.size_bytes >= size:
@@ -228,7 +248,7 @@ class Gate(PortLayer):
         self.waiting = threading.Semaphore(0)
 
     def answer(self, space: str, command: Any, /) -> Any:
-        if type(command).__name__ == "GetTimes":
+        if isinstance(command, ListBranches):
             self.waiting.release()
             self.is_open.wait(30)
         return super().answer(space, command)
@@ -236,22 +256,23 @@ class Gate(PortLayer):
 
 def test_requests_that_wait_for_a_thread() -> None:
     with rote.open(":memory:") as store, ExitStack() as stack:
+        store.space("notes")
         gate = store._port = Gate(store._port)
         server = stack.enter_context(serving(store, threads=2, queue=3))
         wires = [stack.enter_context(Wire(server.url, server.token)) for _ in range(6)]
         for wire in wires[:2]:
-            wire.send(wire.request("POST", "/v1/now"))
+            wire.send(wire.request("POST", BRANCHES))
             assert gate.waiting.acquire(timeout=30)
         for wire in wires[2:5]:
-            wire.send(wire.request("POST", "/v1/now"))
+            wire.send(wire.request("POST", BRANCHES))
         for _ in range(10_000_000):
             if server.app._pool.waiting == 3:
                 break
-        over = wires[5].ask("POST", "/v1/now")
+        over = wires[5].ask("POST", BRANCHES)
         assert (over.status, over.code, over.headers["retry-after"]) == (503, "overloaded", "1")
         gate.is_open.set()
         assert [wire.reply().status for wire in wires[:5]] == [200] * 5
-        assert wires[5].ask("POST", "/v1/now").status == 200
+        assert wires[5].ask("POST", BRANCHES).status == 200
 
 
 # -- principals ------------------------------------------------------------------------------------
@@ -292,6 +313,52 @@ def test_requests_of_one_principal_in_a_second() -> None:
     begin(20)
     with pytest.raises(Unavailable):
         begin(1)
+
+
+def test_a_token_that_asks_too_often_is_told_to_wait() -> None:
+    with served(principal_rate=2, principal_in_flight=3) as server:
+        token = named_token(server, "often")
+        with Wire(server.url, token) as wire, Wire(server.url, server.token) as operator:
+            statuses = [wire.ask("POST", "/v1/now").status for _ in range(6)]
+            assert statuses[:4] == [200] * 4 and 429 in statuses
+            reply = wire.ask("POST", "/v1/now")
+            for _ in range(100):
+                if reply.status == 429:
+                    break
+                reply = wire.ask("POST", "/v1/now")
+            assert (reply.code, reply.headers["retry-after"]) == ("too_many_requests", "1")
+            assert {operator.ask("POST", "/v1/now").status for _ in range(20)} == {200}
+
+
+def test_a_token_has_so_many_requests_under_way() -> None:
+    with served(principal_in_flight=2) as server, ExitStack() as stack:
+        token = named_token(server, "busy")
+        wires = [stack.enter_context(Wire(server.url, token)) for _ in range(3)]
+        for wire in wires[:2]:
+            request = wire.request("POST", READ, BODY, expect="100-continue")
+            wire.send(request.removesuffix(BODY))
+            assert wire.reply().status == 100
+        over = wires[2].ask("POST", "/v1/now")
+        assert (over.status, over.code) == (429, "too_many_requests")
+        wires[0].send(BODY)
+        assert wires[0].reply().status == 200
+        for _ in range(1_000):  # until the server has noticed that it has sent the answer
+            if wires[2].ask("POST", "/v1/now").status == 200:
+                break
+        else:
+            raise AssertionError("the place was never free again")
+
+
+def named_token(server: Serving, name: str) -> str:
+    """Return a token that may read everything."""
+    text, _ = server.service.home.create_token(
+        name,
+        TokenRight("read"),
+        now=micros_of(SystemClock().now()),
+        expires=None,
+        ids=SystemIds(),
+    )
+    return text
 
 
 def test_operators_have_no_limits() -> None:

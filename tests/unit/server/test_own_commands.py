@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 import rote
 from rote.contract import Caller
-from rote.contract.commands import FindSpace
+from rote.contract.commands import FindSpace, GetSide, PutSide
+from rote.runs.identities import payload_fingerprint
+from rote.runs.run_rows import COMMIT_PENDING, RUN, PendingCommit, run_in
 from rote.server.memories import VERBS
 from rote.server.server_space import SERVER_SPACE
 from rote.space.sources import port_of_store
@@ -18,7 +21,7 @@ from tests.served import Served, served
 from tests.wires import Wire
 
 ATTEMPT = "0123456789abcdef" * 2
-KEY = ["long_term", "fact", "a"]
+KEY: Any = ["long_term", "fact", "a"]
 NAMED = {"namespace": "long_term", "kind": "fact", "id": "a"}
 
 # Verb and arguments: first by the names of parameters, or by position; what Python is called with.
@@ -78,7 +81,7 @@ def test_every_verb_has_the_embedded_answer_and_leaves_the_same_log() -> None:
     embedded, behind = stores
     library = port_of_store(embedded).for_caller(Caller(is_library=True))
     library.answer("", FindSpace(SERVER_SPACE, create=True))  # so that both draw the same ids
-    memory = rote.Memory(embedded.space("notes"))
+    memory: Any = rote.Memory(embedded.space("notes"))
     asked = set()
     with serving(behind) as server, Wire(server.url, server.token) as wire:
         behind.space("notes")
@@ -128,7 +131,7 @@ WRITES = [
 def test_a_repeated_verb_is_done_once_and_answers_the_same(
     server: Served, name: str, arguments: Any, others: Any, way: str
 ) -> None:
-    memory = rote.Memory(server.space)
+    memory: Any = rote.Memory(server.space)
     memory.put(*KEY, {"n": 0})
     memory.put("long_term", "fact", "b", {"n": 0})
     members = {"key": "k1"} if way == "key" else {"attempt": ATTEMPT} if way == "attempt" else {}
@@ -155,7 +158,7 @@ def test_an_attempt_is_no_part_of_the_commit(server: Served) -> None:
 
 
 def test_a_memory_on_a_branch_and_of_the_past(server: Served) -> None:
-    memory = rote.Memory(server.space)
+    memory: Any = rote.Memory(server.space)
     memory.put(*KEY, {"n": 1})
     server.space.create_branch("draft")
     server.command("memory_put", {"arguments": [*KEY, {"n": 2}], "branch": "draft"})
@@ -221,7 +224,7 @@ REQUEST = {"query": "sky", "store_paths": [], "budget": {"max_excerpt_tokens": 1
 
 
 def test_a_retrieval_is_the_embedded_one_and_leaves_its_receipt(server: Served) -> None:
-    memory = rote.Memory(server.space)
+    memory: Any = rote.Memory(server.space)
     memory.put(*KEY, {"text": "the sky is blue"})
     request = {**REQUEST, "store_paths": [f"rote:{server.space.name}"]}
     for dropped in (None, "full"):
@@ -297,7 +300,7 @@ def test_runs_are_the_ledger_of_the_space(server: Served) -> None:
 
 
 def test_a_receipt_is_kept(server: Served) -> None:
-    memory = rote.Memory(server.space)
+    memory: Any = rote.Memory(server.space)
     memory.put(*KEY, {"text": "the sky is blue"})
     request = {**REQUEST, "store_paths": [f"rote:{server.space.name}"]}
     receipt = rote.receipt(rote.retrieve(request, store=server.store))
@@ -308,3 +311,51 @@ def test_a_receipt_is_kept(server: Served) -> None:
 
 def test_the_acl_that_was_never_written_is_null(server: Served) -> None:
     assert server.command("acl_read").json == {"acl": None, "version": 0}
+
+
+def pending_run(server: Served) -> tuple[str, int]:
+    """Leave a run that is pending, as an owner does that is killed before its commit."""
+    with server.space.run(**run_terms(server)) as run:
+        pass
+    port, did = port_of_store(server.store), server.space.did
+    row = port.answer(did, GetSide(RUN, run.run_id))
+    assert row is not None
+    operations: list[dict[str, Any]] = [{"op": "set", "id": "urn:run", "value": 1}]
+    body = structs.replace(
+        run_in(row),
+        state=COMMIT_PENDING,
+        at=None,
+        payload=PendingCommit(operations, [], []).text(),
+        payload_fingerprint=payload_fingerprint("main", operations),
+    )
+    return run.run_id, port.answer(did, PutSide(RUN, run.run_id, body.body(), row.fence)).fence
+
+
+def test_a_pending_run_is_committed_once_as_its_owner_would(server: Served) -> None:
+    run_id, fence = pending_run(server)
+    stale = server.command("commit_run", {"run_id": run_id, "fence": fence - 1})
+    assert (stale.status, server.space.version) == (403, 0)
+    reply = server.command("commit_run", {"run_id": run_id, "fence": fence})
+    assert reply.status == 200, reply
+    assert server.space.get("urn:run") == 1
+    assert reply.json["version"] == server.space.version == 1
+    assert reply.json["key"].startswith("rote:run:")
+    (record,) = [each for each in server.store.runs() if each.run_id == run_id]
+    assert (record.state, record.version) == ("commit_applied", 1)
+    again = server.command("commit_run", {"run_id": run_id, "fence": fence})
+    assert again.status == 403
+    lost = server.command("commit_run", {"run_id": "nowhere", "fence": 1})
+    assert lost.status == 404
+    ended = server.command("commit_run", {"run_id": run_id, "fence": fence + 1})
+    assert ended.status == 400 and server.space.version == 1
+
+
+def test_a_run_that_would_write_something_else_is_refused(server: Served) -> None:
+    run_id, fence = pending_run(server)
+    port, did = port_of_store(server.store), server.space.did
+    row = port.answer(did, GetSide(RUN, run_id))
+    assert row is not None
+    body = structs.replace(run_in(row), payload_fingerprint="0" * 64).body()
+    fence = port.answer(did, PutSide(RUN, run_id, body, fence)).fence
+    reply = server.command("commit_run", {"run_id": run_id, "fence": fence})
+    assert (reply.status, server.space.version) == (400, 0)

@@ -60,6 +60,7 @@ MALFORMED = {
     "a space before the colon": HEAD + b"X-A : b\r\n\r\n",
     "a name of nothing": HEAD + b": b\r\n\r\n",
     "an absolute target": b"POST http://%b/v1/now HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a fragment": b"POST /v1/now#x HTTP/1.1\r\nHost: %b\r\n\r\n",
     "an asterisk": b"OPTIONS * HTTP/1.1\r\nHost: %b\r\n\r\n",
     "an authority": b"CONNECT %b HTTP/1.1\r\nHost: x\r\n\r\n",
     "an unknown method": b"FLY /v1/now HTTP/1.1\r\nHost: %b\r\n\r\n",
@@ -166,6 +167,7 @@ def test_a_preflight_says_what_an_allowed_page_may_send(wire: Wire) -> None:
         "/v1/NOW", "/v1/nothing", "/v1/spaces//read", "/v1/spaces/notes/", "/v1/spaces/notes/read/x",
         "/v1/spaces/notes%2Fread", "/v1/spaces%2Fnotes/read", "/v1/spaces/%ff/read", "/v1/now;x",
         "/v1/spaces/n%25otes/read", "/v1/spaces/%00/read", "/v1/read", "/v1/spaces/notes/now",
+        "//x/v1/now", "//127.0.0.1/v1/now", "/v1/%6eow", "/%76%31/now", "/v1/spaces/notes/%72ead",
         "/v1/spaces/{space}/read", "/v1/spaces/none/read", "/v1/spaces/rote.server/read",
     ],
 )  # fmt: skip

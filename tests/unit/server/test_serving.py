@@ -13,6 +13,7 @@ import pytest
 
 import rote
 from rote.contract import PortLayer
+from rote.contract.commands import ListBranches
 from rote.server import serving as serving_module
 from rote.server.pool import Pool
 from rote.server.serving import Serving
@@ -102,7 +103,7 @@ def test_a_name_that_goes_to_another_space_is_followed(store_path: Path) -> None
 
 
 class Gate(PortLayer):
-    """A port whose answers to `now` wait until they are let through."""
+    """A port whose answers to `branches` wait until they are let through."""
 
     def __init__(self, port: Any) -> None:
         super().__init__(port)
@@ -110,7 +111,7 @@ class Gate(PortLayer):
         self.reached = threading.Semaphore(0)
 
     def answer(self, space: str, command: Any, /) -> Any:
-        if type(command).__name__ == "GetTimes":
+        if isinstance(command, ListBranches):
             self.reached.release()
             self.is_open.wait(30)
         return super().answer(space, command)
@@ -118,12 +119,13 @@ class Gate(PortLayer):
 
 def test_a_stopping_server_answers_what_has_begun_and_refuses_the_rest() -> None:
     with rote.open(":memory:") as store, ExitStack() as stack:
+        store.space("notes")
         gate = store._port = Gate(store._port)
         server = stack.enter_context(serving(store))
         begun = stack.enter_context(Wire(server.url, server.token))
         idle = stack.enter_context(Wire(server.url, server.token))
         assert idle.command("spaces", space=None).status == 200
-        begun.send(begun.request("POST", "/v1/now"))
+        begun.send(begun.request("POST", "/v1/spaces/notes/branches"))
         assert gate.reached.acquire(timeout=30)
         server.stop()
         late = idle.command("spaces", space=None)

@@ -8,7 +8,7 @@ import pytest
 
 from rote.errors import Compacted, InternalError
 from rote.server.streams import WatchStream, event, lines
-from rote.values.limits import STREAM_PIECE_BYTES
+from rote.values.server_limits import STREAM_PIECE_BYTES
 
 
 def test_small_lines_travel_together_and_large_ones_do_not_wait() -> None:

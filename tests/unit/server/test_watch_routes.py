@@ -12,7 +12,7 @@ from tests.served import Served, served
 from tests.wires import Closed, Wire
 
 LINES = "application/x-ndjson"
-QUERY = {"select": {"urn:n:*": {}}}
+QUERY: Any = {"select": {"urn:n:*": {}}}
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,7 @@ def _describe(space: OpenSpace, data: BlobData, command: PutBlob, caller: Caller
         [operation], branch=command.branch, key=command.key, attempt=command.attempt
     )
     job = job_of(wanted, caller, space.wiring.tokens.token())
-    job.only_if = command.only_if
+    job.condition = command.only_if
     job.attachment = data
     space.part(Committer).commit(job)
     return hash

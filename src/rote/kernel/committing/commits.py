@@ -16,7 +16,7 @@ from rote.values import Json
 
 
 def make_commit(space: OpenSpace, command: MakeCommit, caller: Caller) -> Commit:
-    if type(command.bodies) is not bool:
+    if command.bodies is not True and command.bodies is not False:
         raise InvalidInput("bodies is true or false", argument="bodies")
     if command.answers:
         job, commit = commit_with_answers(space, command, caller)

@@ -89,8 +89,8 @@ class Job(Struct, eq=False):
     call: Mapping[str, Json] | None = None  # what its key stands for, when it has only a task
     attachment: Attachment | None = None  # that counts from this commit on
     attempt: str | None = None
-    only_if: OnlyIf | None = None
-    unchanged_since: int | None = None  # a newer version of the space is a conflict
+    # Of a command without reads, its `only_if`; of a commit, its `unchanged_since`.
+    condition: OnlyIf | int | None = None
     known: dict[str, Entry] | None = None  # the entities before it, when a task has read them
     salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, also when it is retried
     result: Commit | None = None
@@ -130,7 +130,7 @@ def job_of(command: MakeCommit, caller: Caller, token: bytes) -> Job:
         )
     check_structs(guards, Guard, "guards")
     guarded = [(guard, _guard_body(guard)) for guard in guards] if guards else ()
-    return Job(
+    job = Job(
         branch,
         operations,
         reads,
@@ -141,9 +141,11 @@ def job_of(command: MakeCommit, caller: Caller, token: bytes) -> Job:
         command.unerased_since,
         caller.author,
         token,
-        attempt=attempt,
-        unchanged_since=command.unchanged_since,
     )
+    if attempt is not None or command.unchanged_since is not None:
+        # Most commits have neither, and fields with names cost time.
+        job.attempt, job.condition = attempt, command.unchanged_since
+    return job
 
 
 def task_job(
@@ -165,7 +167,7 @@ def task_job(
     check_form(command.only_if)
     payload = None if key is None and attempt is None else call_digest(call)
     job = Job(branch, [], [], key, payload, None, (), None, caller.author, token, task, call)
-    job.attempt, job.only_if = attempt, command.only_if
+    job.attempt, job.condition = attempt, command.only_if
     return job
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
-from rote.contract import Commit, Guard, IdSource
+from rote.contract import Commit, Guard, IdSource, OnlyIf
 from rote.contract.operations import DELETE, PATCH, SET, Operation
 from rote.engines.rows import BranchRow
 from rote.errors import Conflict, Denied, NotFound, PayloadMismatch
@@ -42,11 +42,8 @@ def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit | None:
         made = _already_made(draft, job)
         if made is not None:
             return made
-    if job.only_if is not None:
-        id = job.only_if.id
-        check_newest(job.only_if, draft.look_up(job.only_if.branch, [id])[id])
-    if job.unchanged_since is not None:
-        check_unchanged(job.unchanged_since, version=draft.version, branch=job.branch)
+    if job.condition is not None:
+        _check_condition(draft, job.condition, job.branch)
     for guard, _ in job.guards:
         _check_guard(draft, guard)
     at = max(now, draft.at)
@@ -76,6 +73,14 @@ def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit | None:
     if blob is not None and blob.hash is not None:
         draft.blobs[blob.hash] = blob
     return commit
+
+
+def _check_condition(draft: Draft, condition: OnlyIf | int, branch: str) -> None:
+    if isinstance(condition, OnlyIf):
+        id = condition.id
+        check_newest(condition, draft.look_up(condition.branch, [id])[id])
+    else:
+        check_unchanged(condition, version=draft.version, branch=branch)
 
 
 def _already_made(draft: Draft, job: Job) -> Commit | None:
