@@ -183,6 +183,15 @@ def test_commands_that_hold_values_have_a_limit_of_their_own() -> None:
             assert wire.command("read", {"ids": ["urn:" + "x" * 100]}).status == 413
 
 
+def test_the_bytes_of_a_blob() -> None:
+    with served(blob_bytes=100_000) as server:
+        for size in (100_000, 100_001):
+            with Wire(server.url, server.token) as wire:
+                wire.send(wire.request("POST", "/v1/spaces/notes/blobs", b"x" * size))
+                reply = wire.reply()
+                assert reply.status == (200 if size == 100_000 else 413)
+
+
 def test_bodies_of_all_requests_together() -> None:
     with served(buffered_bytes=100_000) as server:
         with Wire(server.url, server.token) as slow, Wire(server.url, server.token) as wire:
