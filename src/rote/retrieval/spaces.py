@@ -5,7 +5,7 @@ from msgspec import Struct
 from rote.errors import InvalidInput, NotFound
 from rote.questions import SPACE_SCHEME
 from rote.records.envelope import Envelope, text_of
-from rote.records.metadata import tags_of
+from rote.records.metadata import Metadata, tags_of
 from rote.retrieval.corpus import Simple
 from rote.retrieval.details import Details
 from rote.space import Space, Store
@@ -68,13 +68,10 @@ def memories_of(record: Envelope) -> list[tuple[Simple, Details]]:
     memory_id = ranked_id(key)
     metadata, entries = record["metadata"] or {}, record["payload"].get("entries")
     if type(entries) is not list:
-        memory = memory_of(record)
-        memory.memory_id = memory_id
-        return [(memory, Details(*key[:2], metadata or None))]
-    tags = tuple(tags_of(metadata))
+        return [(_whole(record), Details(*key[:2], metadata or None))]
     return [
         (
-            _entry_memory(memory_id, number, entry, tags),
+            entry_memory(key, number, entry, metadata),
             Details(*key[:2], {**metadata, "thread": memory_id, "turn": number}),
         )
         for number, entry in enumerate(entries, 1)
@@ -82,23 +79,26 @@ def memories_of(record: Envelope) -> list[tuple[Simple, Details]]:
     ]
 
 
-def memory_numbered(record: Envelope, number: int) -> Simple | None:
-    """Return one of these memories: the entry with a number, or the whole with 0; None if it is not one."""
-    key = (record["namespace"], record["record_kind"], record["record_id"])
-    entries = record["payload"].get("entries")
-    if type(entries) is not list:
-        memory = memory_of(record)
-        memory.memory_id = ranked_id(key)
-        return None if number else memory
-    entry = entries[number - 1] if 1 <= number <= len(entries) else None
-    if type(entry) is not dict:
-        return None
-    return _entry_memory(ranked_id(key), number, entry, tuple(tags_of(record["metadata"])))
+def whole_memory(record: Envelope) -> Simple | None:
+    """Return the memory that a record is; None if its entries are."""
+    return None if type(record["payload"].get("entries")) is list else _whole(record)
 
 
-def _entry_memory(id: str, number: int, entry: dict[str, Json], tags: tuple[str, ...]) -> Simple:
+def _whole(record: Envelope) -> Simple:
+    memory = memory_of(record)
+    memory.memory_id = ranked_id((record["namespace"], record["record_kind"], record["record_id"]))
+    return memory
+
+
+def entry_memory(
+    key: "Key", number: int, entry: dict[str, Json], metadata: Metadata | None
+) -> Simple:
+    """Return the memory that an entry of a record is."""
     return Simple(
-        memory_id=f"{id}#{number}", text=entry_text(entry), ts_utc=entry_time(entry), tags=tags
+        memory_id=f"{ranked_id(key)}#{number}",
+        text=entry_text(entry),
+        ts_utc=entry_time(entry),
+        tags=tuple(tags_of(metadata)),
     )
 
 

@@ -242,8 +242,9 @@ PACKED_PENDING_MAX = 256
 PACKED_PENDING_BYTES_MAX = 1 * MIB
 # Values that a commit packs itself, while all other writers wait, and that are packed at once when a
 # packed index catches up; and the largest of them, since one can have a row in every few bytes.
-# After a larger commit the index is behind until it is asked.
+# After a larger commit, or one with more rows, the index is behind until it is asked.
 PACKED_COMMIT_BYTES_MAX = 4 * MIB
+PACKED_COMMIT_ROWS_MAX = 4_096
 PACKED_CHANGE_BYTES_MAX = 1 * MIB
 # A segment with fewer rows is small. Small ones are merged once they have so many rows together, or
 # are so many; a merge takes in no more than the rows, and those of one more segment.
@@ -406,6 +407,8 @@ PENDING_SEGMENTS_MAX = 16
 LIVING_LATE_MAX = 8_192
 # Threads are laid out anew when more than one of so many cells is empty.
 LAYOUT_EMPTY_SHARE = 4
+# A thread that has moved gets room for one of so many cells more.
+LAYOUT_ROOM_SHARE = 8
 # The shares of a term that one of so many cells has are found in all cells at once.
 CELLS_OF_MANY = 16
 
