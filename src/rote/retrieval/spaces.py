@@ -17,6 +17,8 @@ from rote.values.limits import INTEGER_MAX
 _ESCAPED = str.maketrans({"%": "%25", "/": "%2F"})
 _RANKED_ESCAPED = _ESCAPED | str.maketrans({"#": "%23"})
 
+Key = tuple[str, str, str]
+
 
 class Named(Struct, frozen=True):
     """The state that a path names."""
@@ -45,9 +47,13 @@ def open_state(store: Store, path: str) -> Named:
 
 def memory_of(record: Envelope) -> Simple:
     """Return a record as a line of a JSONL store would hold it."""
+    return _memory(record, _ESCAPED)
+
+
+def _memory(record: Envelope, escaped: dict[int, str]) -> Simple:
     key = (record["namespace"], record["record_kind"], record["record_id"])
     return Simple(
-        memory_id="/".join(part.translate(_ESCAPED) for part in key),
+        memory_id=_joined(key, escaped),
         text=text_of(record["payload"]),
         ts_utc=record_time(record),
         tags=tuple(tags_of(record["metadata"])),
@@ -68,7 +74,7 @@ def memories_of(record: Envelope) -> list[tuple[Simple, Details]]:
     memory_id = ranked_id(key)
     metadata, entries = record["metadata"] or {}, record["payload"].get("entries")
     if type(entries) is not list:
-        return [(_whole(record), Details(*key[:2], metadata or None))]
+        return [(_memory(record, _RANKED_ESCAPED), Details(*key[:2], metadata or None))]
     return [
         (
             entry_memory(key, number, entry, metadata),
@@ -81,17 +87,12 @@ def memories_of(record: Envelope) -> list[tuple[Simple, Details]]:
 
 def whole_memory(record: Envelope) -> Simple | None:
     """Return the memory that a record is; None if its entries are."""
-    return None if type(record["payload"].get("entries")) is list else _whole(record)
-
-
-def _whole(record: Envelope) -> Simple:
-    memory = memory_of(record)
-    memory.memory_id = ranked_id((record["namespace"], record["record_kind"], record["record_id"]))
-    return memory
+    has_entries = type(record["payload"].get("entries")) is list
+    return None if has_entries else _memory(record, _RANKED_ESCAPED)
 
 
 def entry_memory(
-    key: "Key", number: int, entry: dict[str, Json], metadata: Metadata | None
+    key: Key, number: int, entry: dict[str, Json], metadata: Metadata | None
 ) -> Simple:
     """Return the memory that an entry of a record is."""
     return Simple(
@@ -124,12 +125,16 @@ def entry_text(entry: dict[str, Json]) -> str:
     return text if who is None else f"{who}: {text}"
 
 
-Key = tuple[str, str, str]
-
-
 def ranked_id(key: Key) -> str:
     """Return the memory id of a record, for the policies of ranking."""
-    return "/".join(part.translate(_RANKED_ESCAPED) for part in key)
+    return _joined(key, _RANKED_ESCAPED)
+
+
+def _joined(key: Key, escaped: dict[int, str]) -> str:
+    joined = "/".join(key)
+    if "%" not in joined and "#" not in joined and joined.count("/") == 2:
+        return joined  # the most frequent case, handled directly because it is faster
+    return "/".join(part.translate(escaped) for part in key)
 
 
 def key_of(memory_id: str) -> Key:

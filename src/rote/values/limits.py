@@ -361,9 +361,10 @@ RETRIEVAL_DRIFT_SHARE = 4
 # Texts of times that are remembered: many memories share a second, and logs repeat their times.
 INSTANTS_REMEMBERED = 65_536
 TAG_LISTS_REMEMBERED = 4_096
-# Characters of a term, frozen with the analyser; and words whose terms are remembered, each language.
+# Characters of a term, frozen with the analyser; and words and days whose terms are remembered.
 TERM_CHARACTERS_MAX = 64
-WORDS_REMEMBERED = 65_536
+WORDS_REMEMBERED = 65_536  # each language
+DAYS_REMEMBERED = 4_096
 # How often an excerpt is made until its tokens fit, and how many memories that do not fit into the
 # budget are passed over. Frozen with the policies of ranking.
 EXCERPT_ATTEMPTS_MAX = 17

@@ -185,6 +185,9 @@ class FoundMemories:
         return segment.entities[segment.entity[number]], segment.number[number]
 
     def _id(self, row: int) -> str:
+        read = self._places.get(row)
+        if read is not None:
+            return self._read.ids[read]
         part, number = self._living.place(row)
         return part.segment.memory_id(number)
 
