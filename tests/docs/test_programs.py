@@ -129,3 +129,32 @@ def test_a_support_agent_needs_no_folder_and_leaves_one_that_is_there_alone(tmp_
     said = refusal_of("support_agent.py", str(tmp_path))
     assert said == f"cannot make the folder {tmp_path}: File exists; name a new one\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_monitor_is_run_again_without_anything_that_it_used(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    lines = printed_by("monitor.py", str(folder))
+    assert lines[:6] == [
+        "first:    db-1, web-1: reported, queued and handed over",
+        "again:    looked a moment ago; nothing to do",
+        "alerts:   2 answered",
+        "task:     555-0103",
+        "recorded: the phone number is not in it",
+        "replayed: db-1, web-1: reported, queued and handed over",
+    ]
+    assert lines[6].startswith("changed:  ")
+    assert '"params":[0.5]' in lines[6]
+    assert (folder / "out" / "reports" / "2026-03-02.md").read_text() == (
+        "# Load on 2026-03-02\n- db-1: 0.99\n- web-1: 0.97\n"
+    )
+
+    # The commands that it prints work.
+    said = [run(*shlex.split(line)[1:]) for line in lines if line.startswith("rote ")]
+    depth, tasks, task = said
+    assert [each.exit_code for each in said] == [0, 0, 0]
+    assert depth.stdout == "ready\t0\nleased\t0\ndead\t0\n"
+    assert tasks.stdout == "load-2026-03-02\tmonitor\toncall\tcall the owners\topen\t\n"
+    assert '"phone": "555-0103"' in task.stdout
+
+    # It leaves a folder that is in use alone.
+    assert "name a new one" in refusal_of("monitor.py", str(folder))

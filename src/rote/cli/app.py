@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rote.cli import (
+    agents,
     blobs,
     branching,
     bridging,
@@ -17,8 +18,10 @@ from rote.cli import (
     copying,
     doctor,
     erasing,
+    hosting,
     memory,
     querying,
+    queues,
     reading,
     recalling,
     replaying,
@@ -76,6 +79,7 @@ def describe(
 
 _LOOK, _WRITE = "Look, now and back", "Write"
 _BRANCHES, _MEMORY = "Branches", "Memory for agents"
+_TIERS = "State of workflows"
 _TRUST, _KEEP = "Trust and copies", "Keep it small and lawful"
 
 app.command("demo", rich_help_panel="Begin")(story.demo)
@@ -109,6 +113,9 @@ app.add_typer(running.runs, name="runs", rich_help_panel=_MEMORY)
 app.command("recover", rich_help_panel=_MEMORY)(running.recover)
 tracing.commands.command("show")(showing.show_trace)
 app.add_typer(tracing.commands, name="trace", rich_help_panel=_MEMORY)
+app.add_typer(hosting.commands, name="host", rich_help_panel=_TIERS)
+app.add_typer(queues.commands, name="queue", rich_help_panel=_TIERS)
+app.add_typer(agents.commands, name="agent", rich_help_panel=_TIERS)
 app.add_typer(branching.branch, name="branch", rich_help_panel=_BRANCHES)
 app.command("merge", rich_help_panel=_BRANCHES)(branching.merge)
 app.command("diff", rich_help_panel=_BRANCHES)(branching.diff)

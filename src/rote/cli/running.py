@@ -8,20 +8,16 @@ import typer
 
 from rote.cli.options import LimitOption, StoreOptions, spread_options
 from rote.cli.output import digits, plural, print_line, print_rows, short
+from rote.cli.settings import ConfigOption, no_settings, settings_path
 from rote.contract.run_modes import LIVE
 from rote.errors import InvalidInput, NotFound
-from rote.opening.engines import locate
 from rote.runs.ledger import RunRecord
 from rote.runs.modes import MODES, OFF, READ_ONLY, check_modes
-from rote.settings import FILE_NAME, read_environment
+from rote.settings import read_environment
 from rote.values import Json
 from rote.values.limits import LEASE_SECONDS_DEFAULT
 from rote.values.names import told
 
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="FILE", help=f"Settings; {FILE_NAME} beside the store."),
-]
 EnvironmentOption = Annotated[
     str | None,
     typer.Option(
@@ -129,14 +125,12 @@ def modes_of(store: str, config: Path | None, environment: str | None) -> tuple[
     """Return the modes that an environment enables; None without one, which means the default."""
     if environment is None:
         return None
-    if config is None:
-        path = locate(store).path
-        if path is None:
-            raise NotFound("settings are not beside this store; name them with --config")
-        config = path.with_name(FILE_NAME)
-    if not config.is_file():
-        raise NotFound(f"there are no settings at {config}; make the file, or name another")
-    return read_environment(config.read_bytes(), environment, place=str(config)).modes
+    path = settings_path(store, config)
+    if path is None:
+        raise NotFound("settings are not beside this store; name them with --config")
+    if not path.is_file():
+        raise no_settings(path)
+    return read_environment(path.read_bytes(), environment, place=str(path)).modes
 
 
 def _shown_id(record: RunRecord) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rote.contract import Clock
+from rote.contract import Clock, IdSource
 from rote.errors import InvalidInput
 from rote.opening.opening import check_sources
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
@@ -18,6 +18,7 @@ from rote.tiers.cache import open_cache
 from rote.tiers.fs.adapter import open_fs
 from rote.tiers.memory import MemoryTier, memory_settings
 from rote.tiers.queue import QueueTier, queue_settings
+from rote.tiers.registry import check_options
 from rote.tiers.sqlite.adapter import open_sqlite
 from rote.tiers.store import StoreTier
 from rote.values import Json, micros_of
@@ -62,56 +63,82 @@ class Host(tiers.Host):
         clock         when left out the store's, else the system's
         """
         check_sources(clock, None)
-        place = _space(store, space)
+        terms = tiers.check_terms(profile, grant=grant, limits=limits, redact=redact)
+        check_options({"cache": cache, "sqlite": sqlite})
+        settings = memory_settings({} if memory is None else memory)
+        queues = queue_settings({} if queue is None else queue)
+        home = _home(store, space)
         adapters: dict[str, Adapter] = {}
         try:
-            settings = memory_settings({} if memory is None else memory)
-            queues = queue_settings({} if queue is None else queue)
-            home = Home() if place is None else home_of(place)
-            ids = home.ids or SystemIds()
-            if place is not None:
-                view = place
-                adapters["memory"] = MemoryTier(lambda **taken: Memory(view, **taken), settings)
-                adapters["store"] = StoreTier(view)
-                adapters["queue"] = QueueTier(view, queues, ids=ids, tokens=SystemTokens())
-            now = _now(clock, place)
-            adapters["cache"] = open_cache({} if cache is None else cache, now=now)
-            mailbox = open_agent({} if agent is None else agent, place)
-            if mailbox is not None:
-                adapters["agent"] = mailbox
-            if sqlite is not None:
-                adapters["sqlite"] = open_sqlite(sqlite, store_path=home.file)
+            # First what must be there, then what may be made: a space, a cache, a database.
             if fs is not None:
                 adapters["fs"] = open_fs(fs)
-            tiers.start_host(
-                self,
-                profile,
-                adapters,
-                grant=grant,
-                limits=limits,
-                redact=redact,
-                ids=ids,
-            )
+            mailbox = {} if agent is None else agent
+            open_agent(mailbox, None)
+            makes_tables = sqlite is not None and sqlite.get("create") is True
+            if sqlite is not None and not makes_tables:
+                adapters["sqlite"] = open_sqlite(sqlite, store_path=home.file)
+            place = _space(store, space)
+            ids = home.ids or SystemIds()
+            if place is not None:
+                adapters |= _tiers_of(place, settings, queues, mailbox, ids)
+            adapters["cache"] = open_cache({} if cache is None else cache, now=_now(clock, place))
+            if sqlite is not None and makes_tables:
+                adapters["sqlite"] = open_sqlite(sqlite, store_path=home.file)
+            tiers.start_host(self, terms, adapters, ids=ids)
         except BaseException:
             for adapter in adapters.values():
                 adapter.close()
             raise
 
 
-def _space(store: object, space: object) -> Space | None:
+def _home(store: object, space: object) -> Home:
+    """Return the home of the store that is named, if the names are of the right kinds."""
     if isinstance(space, Space):
         if store is not None:
             raise InvalidInput("a Space has its store already; leave out store=")
-        return space
+        return home_of(space)
     if store is None:
         if space is not None:
             raise InvalidInput("space= is a Space, or a name together with store=")
-        return None
+        return Home()
     if not isinstance(store, Store):
         raise InvalidInput("store= is a store that rote.open returned")
     if space is not None and type(space) is not str:
         raise InvalidInput("space= is a name, a did or a Space")
+    return home_of(store)
+
+
+def _space(store: Store | None, space: str | Space | None) -> Space | None:
+    if isinstance(space, Space):
+        return space
+    if store is None:
+        return None
     return store.space(_SPACE_DEFAULT if space is None else space)
+
+
+def _tiers_of(
+    space: Space,
+    settings: Mapping[str, Any],
+    queues: Mapping[str, Any],
+    mailbox: Mapping[str, Any],
+    ids: IdSource,
+) -> dict[str, Adapter]:
+    """Return the tiers of a space; they offer what can be called on it."""
+    made: dict[str, Adapter] = {
+        "memory": MemoryTier(lambda **taken: Memory(space, **taken), settings),
+        "store": StoreTier(space),
+        "queue": QueueTier(space, queues, ids=ids, tokens=SystemTokens()),
+    }
+    if (agent := open_agent(mailbox, space)) is not None:
+        made["agent"] = agent
+    for adapter in made.values():
+        adapter.verbs = {
+            name: verb
+            for name, verb in adapter.verbs.items()
+            if not (space.is_pinned and verb.writes) and (name != "bridge" or mailbox.get("root"))
+        }
+    return made
 
 
 def _now(clock: Clock | None, space: Space | None) -> Callable[[], int]:

@@ -4,17 +4,14 @@
 modes = ["off", "read_only"]
 """
 
-import tomllib
-from typing import Any
-
 from msgspec import Struct
 
 from rote.errors import InvalidInput
-from rote.values.limits import SETTINGS_BYTES_MAX
+from rote.settings.toml import read_settings, table_in
 from rote.values.names import told
 
-FILE_NAME = "rote.toml"
 _KEYS = ("modes",)
+_SHOWN = "[environments.NAME]"
 
 
 class Environment(Struct, frozen=True):
@@ -26,16 +23,11 @@ class Environment(Struct, frozen=True):
 
 def read_environment(data: bytes, name: str, *, place: str) -> Environment:
     """Return the environment of that name in a file; errors call the file `place`."""
-    if len(data) > SETTINGS_BYTES_MAX:
-        raise InvalidInput(f"{place} is larger than settings can be ({SETTINGS_BYTES_MAX:,} bytes)")
-    try:
-        settings = tomllib.loads(data.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{place} is no TOML: {error}") from None
-    environments = _table(settings, "environments", place)
+    settings = read_settings(data, place=place)
+    environments = table_in(settings, "environments", shown=_SHOWN, place=place)
     if name not in environments:
         raise InvalidInput(f"{place} has no environment {name!r}; {told(environments)}")
-    there = _table(environments, name, place)
+    there = table_in(environments, name, shown=_SHOWN, place=place)
     for key in there:
         if key not in _KEYS:
             raise InvalidInput(f"{place}: environments.{name} has no {key!r}; it has modes")
@@ -45,10 +37,3 @@ def read_environment(data: bytes, name: str, *, place: str) -> Environment:
     if type(modes) is not list or any(type(mode) is not str for mode in modes):
         raise InvalidInput(f"{place}: modes of environments.{name} are a list of texts")
     return Environment(name, tuple(modes))
-
-
-def _table(settings: dict[str, Any], key: str, place: str) -> dict[str, Any]:
-    table = settings.get(key, {})
-    if type(table) is not dict:
-        raise InvalidInput(f"{place}: {key} is a table: [environments.NAME]")
-    return table

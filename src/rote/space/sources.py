@@ -4,6 +4,7 @@ from rote.contract import Port
 from rote.contract.commands import GetTimes
 from rote.space.home import Home
 from rote.space.space import Space
+from rote.space.store import Store
 
 
 def now_of(space: Space) -> int:
@@ -22,5 +23,5 @@ def port_of(space: Space) -> Port:
     return space._port
 
 
-def home_of(space: Space) -> Home:
-    return space._home
+def home_of(place: Space | Store) -> Home:
+    return place._home

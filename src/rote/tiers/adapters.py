@@ -21,7 +21,7 @@ class Adapter(Protocol):
     but what came in when it was made."""
 
     name: str  # in lower case
-    verbs: Mapping[str, Verb]  # by their names, in lower case
+    verbs: Mapping[str, Verb]  # those that are offered, by their names in lower case
     switches: Mapping[str, bool]  # for each `Verb.switch`, whether the options switch it on
 
     def call(

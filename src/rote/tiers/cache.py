@@ -46,7 +46,7 @@ VERBS = table(
     ]
 )
 _COUNT = {"type": "integer", "minimum": 0}
-_OPTIONS = (
+OPTIONS = (
     Parameter("path", {"type": "string", "minLength": 1}, optional=True),
     Parameter("max_entries", _COUNT, CACHE_ENTRIES_MAX),
     Parameter("max_bytes", _COUNT, CACHE_VALUES_BYTES_MAX),
@@ -62,7 +62,7 @@ class _Entry(Struct, frozen=True):
 
 def open_cache(options: Mapping[str, Any], *, now: Callable[[], int]) -> "Cache":
     """Return the cache of a host; `now` tells the time in microseconds."""
-    taken = checked_options("cache", _OPTIONS, options)
+    taken = checked_options("cache", OPTIONS, options)
     return Cache(
         None if taken["path"] is None else CacheFile(taken["path"]),
         entries_max=taken["max_entries"],

@@ -51,10 +51,7 @@ def parse_grant(grant: object, verb_names: Mapping[str, Mapping[str, str]]) -> G
         if member == "adapters":
             taken[member] = _adapters(value)
         elif member == "verbs":
-            taken[member] = {
-                _adapter(name): _verbs(name, verbs, verb_names)
-                for name, verbs in _object(value, "grant.verbs").items()
-            }
+            taken[member] = _verbs_by_adapter(value, verb_names)
         else:
             taken[member] = _part(member, value)
     return taken
@@ -144,6 +141,17 @@ def _adapter(name: str) -> str:
     if plain(name) not in ADAPTERS:
         raise InvalidInput(f"grant: there is no adapter {name!r:.80}; {told(ADAPTERS)}")
     return plain(name)
+
+
+def _verbs_by_adapter(
+    value: object, verb_names: Mapping[str, Mapping[str, str]]
+) -> dict[str, tuple[str, ...]]:
+    taken: dict[str, tuple[str, ...]] = {}
+    for name, verbs in _object(value, "grant.verbs").items():
+        if _adapter(name) in taken:
+            raise InvalidInput(f"grant.verbs names {_adapter(name)} twice")
+        taken[_adapter(name)] = _verbs(name, verbs, verb_names)
+    return taken
 
 
 def _verbs(

@@ -21,6 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from msgspec import Struct
+
 from rote.contract import IdSource
 from rote.errors import (
     Denied,
@@ -286,6 +288,7 @@ class Host:
                 for verb in verbs
             }
         limits = {"max_adapter_calls": None, **self._limits}
+        offered = {name: verbs for name, verbs in offered.items() if verbs}
         return {"profile": self._shared.profile, "adapters": offered, "limits": limits}
 
     def close(self) -> None:
@@ -337,20 +340,29 @@ class CallsVerb:
         return host._call(adapter, verb, args, named)
 
 
-def start_host(
-    host: Host,
-    profile: object,
-    adapters: Mapping[str, Adapter],
-    *,
-    grant: object,
-    limits: object,
-    redact: object,
-    ids: IdSource,
-) -> None:
+class Terms(Struct, frozen=True):
+    """The checked arguments of a host beside its adapters."""
+
+    profile: str
+    grant: Grant
+    limits: Mapping[str, int]
+    redact: frozenset[str]
+
+
+def check_terms(profile: object, *, grant: object, limits: object, redact: object) -> Terms:
+    """Return checked terms; nothing is opened."""
+    return Terms(
+        check_profile(profile),
+        parse_grant(grant, VERB_NAMES),
+        {"max_frame_bytes": FRAME_BYTES_MAX, **parse_limits(limits)},
+        names_to_redact(redact),
+    )
+
+
+def start_host(host: Host, terms: Terms, adapters: Mapping[str, Adapter], *, ids: IdSource) -> None:
     """Make a new host ready with the adapters that are configured."""
-    shared = Shared(check_profile(profile), adapters, names_to_redact(redact), ids)
-    bounds = {"max_frame_bytes": FRAME_BYTES_MAX, **parse_limits(limits)}
-    host._begin(shared, parent=None, limits=bounds, grant=parse_grant(grant, VERB_NAMES))
+    shared = Shared(terms.profile, adapters, terms.redact, ids)
+    host._begin(shared, parent=None, limits=terms.limits, grant=terms.grant)
 
 
 def names_to_redact(names: object) -> frozenset[str]:

@@ -33,8 +33,18 @@ def checked_options(
             value = None if parameter.default is UNSET else parameter.default
         elif not parameter.takes(value):
             raise _bad(adapter, f"{name} must be {described(parameter.schema)}", name)
+        elif type(value) is str and not _is_plain(value):
+            raise _bad(adapter, f"{name} must be Unicode text without NUL", name)
         taken[name] = value
     return taken
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether the system takes a text as a path."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def _bad(adapter: str, reason: str, option: object = None) -> InvalidInput:

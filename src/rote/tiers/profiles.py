@@ -33,4 +33,4 @@ def check_profile(profile: object) -> str:
 
 def plain(name: Any) -> str:
     """Return the name of a profile, an adapter or a verb as it is compared; "" for what is no text."""
-    return name.strip().lower() if type(name) is str else ""
+    return name.strip().lower() if isinstance(name, str) else ""

@@ -1,11 +1,13 @@
-"""The verbs of every adapter, also of those that a host does not have: a name is known, or it is not."""
+"""The verbs and options of every adapter, also of those that a host does not have: a name is known, or it
+is not."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from rote.tiers import agent, cache, frame, memory, queue, store
 from rote.tiers.fs import adapter as fs
+from rote.tiers.options import checked_options
 from rote.tiers.sqlite import adapter as sqlite
-from rote.tiers.verbs import Verb
+from rote.tiers.verbs import Parameter, Verb
 from rote.values import Json
 
 VERBS: Mapping[str, Mapping[str, Verb]] = {
@@ -24,6 +26,11 @@ NAMES_CHECKS: Mapping[str, Callable[[str, Mapping[str, Json], Mapping[str, Json]
     "queue": queue.check_names,
     "agent": agent.check_names,
 }
+# Of the adapters that may make a file: a host judges their options before anything is made.
+_OPTIONS: Mapping[str, Sequence[Parameter]] = {
+    "cache": cache.OPTIONS,
+    "sqlite": sqlite.OPTIONS,
+}
 # Other names of verbs, in small letters.
 _ALIASES = {"cache": {"cacheget": "get", "cacheset": "set"}, "queue": {"queueput": "put"}}
 # For each adapter, the verb that each name stands for.
@@ -34,3 +41,10 @@ VERB_NAMES: Mapping[str, Mapping[str, str]] = {
     }
     for adapter, verbs in VERBS.items()
 }
+
+
+def check_options(given: Mapping[str, object]) -> None:
+    """Raise InvalidInput unless the options of adapters that are given are well formed."""
+    for adapter, options in given.items():
+        if options is not None:
+            checked_options(adapter, _OPTIONS[adapter], options)

@@ -159,7 +159,8 @@ def described(schema: Mapping[str, Json]) -> str:
         for bound, words in (("minimum", "from"), ("maximum", "up to"))
         if bound in schema
     )
-    return " or ".join(_type_names(schema)) + bounds
+    length = ", not empty" if schema.get("minLength") == 1 else ""
+    return " or ".join(_type_names(schema)) + bounds + length
 
 
 def _type_names(schema: Mapping[str, Json]) -> list[str]:

@@ -2,62 +2,69 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import jsonschema_rs
 import pytest
 
 import rote
 from rote.errors import Denied, InvalidInput
+from rote.tiers.registry import VERBS
+from rote.values import canonical
 
-# The first profile that has an adapter, and its verbs: name, writes, destructive, required arguments.
+# The first profile that has an adapter, and its verbs: name, writes, destructive, arguments in their order:
+# with a default, or with ? where one that is left out is not given at all.
 CONTRACT = """
 frame minimal
-    get     -  -  |
+    get     -  -  | path="" default=null
     set     w  -  | path value
     delete  w  d  | path
 cache compute-and-store
-    get     -  -  | namespace key
-    set     w  d  | namespace key value
+    get     -  -  | namespace key default=null
+    set     w  d  | namespace key value ttl_seconds=null
     delete  w  d  | namespace key
 memory compute-and-store
-    put     w  d  | namespace kind id payload
-    get     -  -  | namespace kind id
-    append  w  -  | namespace kind id entry
-    list    -  -  | namespace
-    delete  w  d  | namespace kind id
-    prune   w  d  |
+    put     w  d  | namespace kind id payload ttl_seconds? metadata? key? if_version?
+    get     -  -  | namespace kind id at? include?
+    append  w  -  | namespace kind id entry ttl_seconds? metadata? key? if_version?
+    list    -  -  | namespace kind? id_prefix? updated_since? filters? at? include? order? descending?
+    delete  w  d  | namespace kind id key? if_version?
+    prune   w  d  | namespace?
     touch   w  -  | namespace kind id
-    update  w  d  | namespace kind id
-    put_many          w  d  | records
-    history           -  -  | namespace kind id
-    search            -  -  | text
+    update  w  d  | namespace kind id changes? payload? patch? metadata? ttl_seconds? key? if_version?
+    put_many          w  d  | records key?
+    history           -  -  | namespace kind id limit?
+    search            -  -  | text limit? filters? at? include? query_terms? language? context? \
+                              min_score? min_share? drop_duplicates? enable_recency_weight? \
+                              recency_half_life_days?
     stats             -  -  |
     capabilities      -  -  |
-    retention_report  -  -  |
+    retention_report  -  -  | expire_soon_seconds? namespace? kinds?
 store compute-and-store
-    get       -  -  | id
+    get       -  -  | id default=null
     read      -  -  | id
-    scan      -  -  |
-    set       w  d  | id value
-    patch     w  d  | id ops
-    delete    w  d  | id
-    transact  w  d  | operations
+    scan      -  -  | prefix="" after=null limit=100
+    set       w  d  | id value key=null
+    patch     w  d  | id ops key=null
+    delete    w  d  | id key=null
+    transact  w  d  | operations key=null
 sqlite compute-and-store
-    query    -  -  | sql
-    execute  w  d  | sql
+    query    -  -  | sql params=null
+    execute  w  d  | sql params=null
 fs compute-and-store
-    read    -  -  | path
-    write   w  d  | path content
-    append  w  -  | path content
-    list    -  -  |
+    read    -  -  | path encoding="utf-8"
+    write   w  d  | path content encoding="utf-8"
+    append  w  -  | path content encoding="utf-8"
+    list    -  -  | path=""
     exists  -  -  | path
     delete  w  d  | path
 queue network-restricted
-    put     w  -  | queue payload
-    take    w  -  | queue
+    put     w  -  | queue payload key=null
+    take    w  -  | queue lease_seconds=null wait_seconds=0
     ack     w  d  | queue id lease
-    nack    w  -  | queue id lease
-    extend  w  -  | queue id lease
-    peek    -  -  | queue
+    nack    w  -  | queue id lease delay_seconds=0
+    extend  w  -  | queue id lease lease_seconds=null
+    peek    -  -  | queue limit=1 dead=false
     depth   -  -  | queue
     revive  w  -  | queue id
     drop    w  d  | queue id
@@ -65,29 +72,47 @@ agent operator-controlled
     send_task    w  -  | envelope
     read_task    -  -  | task_id
     read_result  -  -  | task_id
-    tasks        -  -  |
+    tasks        -  -  | target_agent=null status="open" after=null limit=100
     post_result  w  -  | envelope
     bridge       w  -  |
 """
 ORDER = ["minimal", "compute-and-store", "network-restricted", "operator-controlled"]
 
 
-def _table() -> dict[str, tuple[str, dict[str, tuple[bool, bool, list[str]]]]]:
-    table: dict[str, tuple[str, dict[str, tuple[bool, bool, list[str]]]]] = {}
-    verbs: dict[str, tuple[bool, bool, list[str]]] = {}
+Verbs = dict[str, tuple[bool, bool, list[str]]]
+
+
+def _table() -> dict[str, tuple[str, Verbs]]:
+    table: dict[str, tuple[str, Verbs]] = {}
+    verbs: Verbs = {}
     for line in CONTRACT.strip().splitlines():
         if not line.startswith(" "):
             name, first = line.split()
             verbs = {}
             table[name] = (first, verbs)
         else:
-            told, required = line.split("|")
+            told, arguments = line.split("|")
             verb, writes, destructive = told.split()
-            verbs[verb] = (writes == "w", destructive == "d", required.split())
+            verbs[verb] = (writes == "w", destructive == "d", arguments.split())
     return table
 
 
 TABLE = _table()
+
+
+def as_typed(schema: dict[str, Any]) -> list[str]:
+    """Return the arguments of a schema as the table has them."""
+
+    def word(name: str, property: dict[str, Any]) -> str:
+        if name in schema["required"]:
+            return name
+        return (
+            f"{name}={canonical(property['default']).decode()}"
+            if "default" in property
+            else f"{name}?"
+        )
+
+    return [word(name, property) for name, property in schema["properties"].items()]
 
 
 @pytest.fixture
@@ -110,6 +135,7 @@ def host_of(profile: str, store: rote.Store) -> rote.Host:
         store=store,
         sqlite=tables,
         fs={"sandbox_root": str(folder), "allow_delete": True},
+        agent={"root": str(folder)},
     )
 
 
@@ -121,7 +147,7 @@ def test_a_profile_offers_these_adapters_with_these_verbs(profile: str, store: r
     }
     for name, verbs in offered.items():
         assert {
-            verb: (told["writes"], told["destructive"], told["input_schema"]["required"])
+            verb: (told["writes"], told["destructive"], as_typed(told["input_schema"]))
             for verb, told in verbs.items()
         } == TABLE[name][1]
 
@@ -155,6 +181,30 @@ def test_an_input_schema_tells_names_types_and_defaults(store: rote.Store) -> No
     }
 
 
+SAMPLES: list[Any] = [
+    None, True, False, 0, 1, -1, 2**53, 0.5, -0.5, 61, 1_001, 86_401, "", "a", "a b", "open", "utf-8",
+    [], ["a"], [None], {}, {"a": 1}, "x" * 1_025,
+]  # fmt: skip
+
+
+def test_what_a_host_accepts_conforms_to_the_schema_that_it_offers(store: rote.Store) -> None:
+    """A tool that is made of a schema may say anything that the host would take."""
+    offered = host_of("operator-controlled", store).capabilities()["adapters"]
+    for adapter, verbs in offered.items():
+        for verb, told in verbs.items():
+            schema = told["input_schema"]
+            validator = jsonschema_rs.Draft202012Validator(schema)
+            form = VERBS[adapter][verb]
+            for parameter in form.parameters:
+                shown = jsonschema_rs.Draft202012Validator(schema["properties"][parameter.name])
+                taken = [value for value in SAMPLES if parameter.takes(value)]
+                assert all(shown.is_valid(value) for value in taken), (adapter, verb, parameter)
+                if parameter.check is None:  # nothing is judged that the schema does not say
+                    valid = [value for value in SAMPLES if shown.is_valid(value)]
+                    assert taken == valid, (adapter, verb, parameter)
+            assert not validator.is_valid({"no such argument": 1})
+
+
 def test_only_what_may_be_called_is_offered(store: rote.Store, tmp_path: Path) -> None:
     bare = rote.Host("operator-controlled")
     assert set(bare.capabilities()["adapters"]) == {"frame", "cache"}  # the others need more
@@ -163,10 +213,27 @@ def test_only_what_may_be_called_is_offered(store: rote.Store, tmp_path: Path) -
     offered = narrow.capabilities()["adapters"]
     assert set(offered) == {"cache", "memory"}
     assert set(offered["cache"]) == {"get"}
+    none = rote.Host("operator-controlled", grant={"verbs": {"cache": []}})
+    assert set(none.capabilities()["adapters"]) == {"frame"}
     first = rote.Host("operator-controlled", store=store, memory={"profile": "v1"})
     assert {"history", "put_many", "touch", "update", "search"}.isdisjoint(
         first.capabilities()["adapters"]["memory"]
     )
+
+
+def test_a_pinned_view_offers_what_reads_and_a_mailbox_without_files_no_bridge(
+    store: rote.Store,
+) -> None:
+    space = store.space("default")
+    offered = rote.Host("operator-controlled", space=space.at(0)).capabilities()["adapters"]
+    for name in ("memory", "store", "queue", "agent"):
+        reads = {verb for verb, (writes, _, _) in TABLE[name][1].items() if not writes}
+        assert set(offered[name]) == reads
+    offered = rote.Host("operator-controlled", space=space).capabilities()["adapters"]
+    assert set(TABLE["agent"][1]) - set(offered["agent"]) == {"bridge"}
+    with pytest.raises(Denied) as refused:
+        rote.Host("operator-controlled", space=space).agent.bridge()
+    assert refused.value.code == "adapter_not_configured"
 
 
 def test_limits_are_told() -> None:

@@ -1,7 +1,9 @@
 """Refusals of a host: each by itself, each pair that can meet, and what a host cannot be made of."""
 
 import multiprocessing
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from rote.errors import (
     RoteError,
     Unavailable,
 )
+from rote.testing.clocks import FixedClock
+from rote.tiers.registry import VERBS
 
 # In the order of the contract.
 REFUSALS = {
@@ -29,44 +33,45 @@ REFUSALS = {
     "verb_denied": (Denied, "verb_denied"),
     "bad_arguments": (InvalidInput, "bad_arguments"),
     "adapter_not_configured": (Denied, "adapter_not_configured"),
+    "grant_denied": (Denied, "grant_denied"),
 }
+# Faults that one call cannot have both of: of what is unknown nothing else is known, and arguments that
+# are none name nothing.
+APART = {
+    frozenset(pair)
+    for pair in (
+        ("unknown_adapter", "adapter_denied"), ("unknown_adapter", "verb_denied"),
+        ("unknown_adapter", "adapter_not_configured"), ("unknown_adapter", "grant_denied"),
+        ("unknown_verb", "verb_denied"), ("unknown_verb", "grant_denied"),
+        ("bad_arguments", "grant_denied"),
+    )
+}  # fmt: skip
 # Pairs that one call can have both of; the first is told.
-PAIRS = [
-    *(("closed", other) for other in list(REFUSALS)[1:]),
-    *(("limit", other) for other in list(REFUSALS)[2:]),
-    ("unknown_adapter", "bad_arguments"),
-    ("adapter_denied", "unknown_verb"),
-    ("adapter_denied", "verb_denied"),
-    ("adapter_denied", "bad_arguments"),
-    ("adapter_denied", "adapter_not_configured"),
-    ("unknown_verb", "bad_arguments"),
-    ("unknown_verb", "adapter_not_configured"),
-    ("verb_denied", "bad_arguments"),
-    ("verb_denied", "adapter_not_configured"),
-    ("bad_arguments", "adapter_not_configured"),
-]  # fmt: skip
+PAIRS = [pair for pair in combinations(REFUSALS, 2) if frozenset(pair) not in APART]
 
 
 def provoke(*faults: str, by: str = "profile") -> RoteError:
     """Make a call that has these faults, and return what it raised."""
     grant: dict[str, Any] = {}
     if "verb_denied" in faults:
-        grant["verbs"] = {"store": ["get"]}
-    if "adapter_denied" in faults and by == "grant":
+        grant["verbs"] = {"queue": ["depth"]}
+    if "grant_denied" in faults:
+        grant["queue"] = {"queues": ["others"]}
+    is_denied = "adapter_denied" in faults
+    if is_denied and by == "grant":
         grant["adapters"] = ["cache"]
-    profile = "minimal" if "adapter_denied" in faults and by == "profile" else "compute-and-store"
     with rote.open(":memory:") as store:
         host = rote.Host(
-            profile,
+            "compute-and-store" if is_denied and by == "profile" else "network-restricted",
             store=None if "adapter_not_configured" in faults else store,
             limits={"max_adapter_calls": 0} if "limit" in faults else None,
             grant=grant,
         )
         if "closed" in faults:
             host.close()
-        adapter = "nowhere" if "unknown_adapter" in faults else "store"
-        verb = "never" if "unknown_verb" in faults else "set"
-        args: Any = 7 if "bad_arguments" in faults else ["urn:a:1", 1]
+        adapter = "nowhere" if "unknown_adapter" in faults else "queue"
+        verb = "never" if "unknown_verb" in faults else "put"
+        args: Any = 7 if "bad_arguments" in faults else ["alerts", 1]
         with pytest.raises(RoteError) as refused:
             host.call(adapter, verb, args)
     return refused.value
@@ -86,7 +91,7 @@ def test_of_two_refusals_the_first_of_the_order_is_told(first: str, second: str,
 
 
 def test_all_faults_at_once_are_told_in_the_order() -> None:
-    left = [fault for fault in REFUSALS if fault != "unknown_adapter"]
+    left = [fault for fault in REFUSALS if fault not in ("unknown_adapter", "unknown_verb")]
     while left:
         refused = provoke(*left)
         assert refused.code == REFUSALS[left.pop(0)][1]
@@ -212,6 +217,96 @@ def test_a_scope_counts_in_itself_and_the_scopes_above_and_not_in_the_host() -> 
         another.cache.get("n", "k")
 
 
+def test_threads_share_a_host_and_every_call_of_theirs_counts() -> None:
+    host = rote.Host("compute-and-store", limits={"max_adapter_calls": 200})
+    answers: list[Any] = []
+
+    def work(number: int) -> None:
+        for place in range(25):
+            host.frame.set(f"t{number}", place)
+            answers.append(host.cache.set("n", f"{number}.{place}", place))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [{"ok": True}] * 200
+    assert host.frame.get() == {f"t{number}": 24 for number in range(8)}
+    with pytest.raises(LimitExceeded):
+        host.cache.get("n", "0.0")
+
+
+def test_a_limit_that_is_exceeded_is_named(tmp_path: Path) -> None:
+    with rote.open(":memory:") as store:
+        host = rote.Host(
+            "operator-controlled",
+            store=store,
+            cache={"max_bytes": 20},
+            sqlite={
+                "path": str(tmp_path / "m.db"), "create": True, "allow_tables": [], "max_rows": 1,
+                "max_result_bytes": 50, "max_sql_bytes": 60,
+            },
+            fs={"sandbox_root": str(tmp_path), "max_read_bytes": 1, "max_write_bytes": 2},
+            queue={"max_payload_bytes": 3},
+            limits={"max_frame_bytes": 5, "max_adapter_calls": 8},
+        )  # fmt: skip
+        host.fs.write("a", "12")
+        calls: list[tuple[str, str, str, list[Any]]] = [
+            ("max_frame_bytes", "frame", "set", ["a", "b"]),
+            ("max_bytes", "cache", "set", ["n", "k", "x" * 20]),
+            ("max_rows", "sqlite", "query", ["VALUES (1), (2)"]),
+            ("max_result_bytes", "sqlite", "query", ["SELECT printf('%50d', 1)"]),
+            ("max_sql_bytes", "sqlite", "query", [f"SELECT 1 -- {'x' * 60}"]),
+            ("max_read_bytes", "fs", "read", ["a"]),
+            ("max_write_bytes", "fs", "append", ["a", "3"]),
+            ("max_payload_bytes", "queue", "put", ["q", "x" * 3]),
+            ("max_adapter_calls", "queue", "depth", ["q"]),
+        ]
+        for limit, adapter, verb, args in calls:
+            with pytest.raises(LimitExceeded, match=limit):
+                host.call(adapter, verb, args)
+        host.close()
+    one = rote.Host("compute-and-store", cache={"max_entries": 0})
+    with pytest.raises(LimitExceeded, match="max_entries"):
+        one.cache.set("n", "k", 1)
+
+
+class Failing:
+    """A cache whose disk is gone."""
+
+    name = "cache"
+    verbs: Mapping[str, Any] = VERBS["cache"]
+    switches: Mapping[str, bool] = {}
+
+    def call(self, verb: str, arguments: Any, granted: Any, /) -> Any:
+        raise OSError(5, "Input/output error", "/there/warm.cache")
+
+    def close(self) -> None:
+        pass
+
+
+def test_an_error_of_the_system_does_not_leak() -> None:
+    host = rote.Host("compute-and-store")
+    host._adapters["cache"] = Failing()
+    with pytest.raises(Unavailable, match=r"cache\.get failed") as error:
+        host.cache.get("n", "k")
+    assert "Input/output error" in str(error.value)
+
+
+def test_the_clock_is_the_hosts_else_the_stores() -> None:
+    own, stores = FixedClock(), FixedClock()
+    with rote.open(":memory:", clock=stores) as store:
+        by_store = rote.Host("compute-and-store", store=store)
+        by_own = rote.Host("compute-and-store", store=store, clock=own)
+        for host in (by_store, by_own):
+            host.cache.set("n", "k", 1, ttl_seconds=5)
+        stores.move(seconds=6)
+        assert [host.cache.get("n", "k")["found"] for host in (by_store, by_own)] == [False, True]
+        own.move(seconds=6)
+        assert not by_own.cache.get("n", "k")["found"]
+
+
 def test_zero_is_a_bound() -> None:
     host = rote.Host("compute-and-store", limits={"max_adapter_calls": 0, "max_frame_bytes": 0})
     with pytest.raises(LimitExceeded):
@@ -301,6 +396,7 @@ BAD: list[dict[str, Any]] = [
     {"grant": {"adapters": ["nowhere"]}}, {"grant": {"adapters": [1]}}, {"grant": {1: 2}},
     {"grant": {"verbs": ["get"]}}, {"grant": {"verbs": {"nowhere": ["get"]}}},
     {"grant": {"verbs": {"cache": ["never"]}}}, {"grant": {"verbs": {"cache": "get"}}},
+    {"grant": {"verbs": {"cache": ["get"], "Cache ": ["set"]}}},
     {"grant": {"limits": {"max_calls": 1}}}, {"grant": {"limits": {"max_adapter_calls": -1}}},
     {"grant": {"sqlite": {"allow_tables": "metrics"}}}, {"grant": {"sqlite": {"allow_write": 1}}},
     {"grant": {"sqlite": {"path": "x"}}}, {"grant": {"fs": {"sandbox_root": "/"}}},
@@ -325,11 +421,67 @@ def test_a_host_is_not_made_of_bad_options(options: dict[str, Any]) -> None:
         rote.Host("operator-controlled", **options)
 
 
+@pytest.mark.parametrize("path", ["", "a\0b", "\ud800"])
+def test_a_path_that_is_none_is_refused_by_every_adapter(path: str) -> None:
+    options: dict[str, Any] = {
+        "cache": {"path": path},
+        "sqlite": {"path": path, "allow_tables": [], "create": True},
+        "fs": {"sandbox_root": path},
+        "agent": {"root": path},
+    }
+    for name, given in options.items():
+        with pytest.raises(InvalidInput, match=f"^{name}: .* must be"):
+            rote.Host("operator-controlled", **{name: given})
+
+
+def test_a_database_or_a_folder_that_is_missing_is_told_when_the_host_is_made(
+    tmp_path: Path,
+) -> None:
+    missing = str(tmp_path / "none")
+    options: dict[str, Any] = {
+        "sqlite": {"path": missing, "allow_tables": []},
+        "fs": {"sandbox_root": missing},
+        "agent": {"root": missing},
+    }
+    for profile in ("minimal", "operator-controlled"):
+        for name, given in options.items():
+            with pytest.raises(NotFound, match=missing):
+                rote.Host(profile, **{name: given})
+
+
 def test_what_was_opened_is_closed_when_a_host_cannot_be_made(tmp_path: Path) -> None:
     path = str(tmp_path / "warm")
     with pytest.raises(InvalidInput):
         rote.Host("compute-and-store", cache={"path": path}, grant={"nothing": 1})
     rote.Host("compute-and-store", cache={"path": path}).close()
+
+
+NOT_MADE: list[dict[str, Any]] = [
+    {"profile": "maximal"}, {"limits": {"max_calls": 1}}, {"grant": {"nothing": 1}}, {"redact": "a"},
+    {"memory": {"nothing": 1}}, {"queue": {"nothing": 1}}, {"cache": {"nothing": 1}},
+    {"agent": {"nothing": 1}}, {"fs": {"nothing": 1}}, {"sqlite": {"nothing": 1}}, {"clock": 1},
+    {"fs": {"sandbox_root": "/nowhere"}}, {"agent": {"root": "/nowhere"}}, {"space": "no name"},
+    {"sqlite": {"path": "/nowhere.db", "allow_tables": []}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", NOT_MADE, ids=str)
+def test_a_host_that_cannot_be_made_leaves_nothing_behind(
+    tmp_path: Path, fault: dict[str, Any]
+) -> None:
+    """A wrong limit once left a space, a cache and an empty database."""
+    options: dict[str, Any] = {
+        "profile": "operator-controlled",
+        "space": "notes",
+        "cache": {"path": str(tmp_path / "warm")},
+        "sqlite": {"path": str(tmp_path / "new.db"), "allow_tables": [], "create": True},
+    }
+    with rote.open(":memory:") as store:
+        with pytest.raises((InvalidInput, NotFound)):
+            rote.Host(store=store, **{**options, **fault})
+        assert (store.spaces(), list(tmp_path.iterdir())) == ([], [])
+        rote.Host(store=store, **options).close()
+        assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_the_file_of_a_cache_is_told_when_the_host_is_made(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def _are_names(value: Json) -> bool:
 
 
 _COUNT = {"type": "integer", "minimum": 0}
-_OPTIONS = (
+OPTIONS = (
     Parameter("path", {"type": "string", "minLength": 1}),
     Parameter(
         "allow_tables",
@@ -99,7 +99,7 @@ def open_sqlite(options: Mapping[str, Any], *, store_path: Path | None = None) -
 
     store_path  the file of the host's own store, which is none of these
     """
-    taken = checked_options("sqlite", _OPTIONS, options)
+    taken = checked_options("sqlite", OPTIONS, options)
     path = os.path.abspath(taken["path"])  # noqa: PTH100 - links stay what they are
     _check_file(path, create=taken["create"], store_path=store_path)
     return Tables(path, taken)
