@@ -33,6 +33,7 @@ from rote.runs.run_rows import LEASE, RUN
 from tests.faults.children import LEFT, NAME, RIGHT, say
 
 OTHER = "urn:entity:other"
+IN, OUT = "in", "out"  # queues
 MODES = ("read_only", "buffered_write")
 # Short, so that no test waits for it; a store that is slower only finds its lease lost.
 LEASE_SECONDS = 0.15
@@ -123,16 +124,30 @@ def write_pair(run: rote.Run, value: Any) -> None:
     run.set(RIGHT, value)
 
 
+def host_on(store: rote.Store) -> rote.Host:
+    return rote.Host("network-restricted", store=store, space=NAME)
+
+
+def hand_on(host: rote.Host, run: rote.Run, queue: str = IN) -> None:
+    """Take a message and acknowledge it, and put another one, all of it by the commit of a run."""
+    with host.scope(run=run) as flow:
+        message = flow.queue.take(queue)["message"]
+        flow.queue.put(OUT, run.run_id)
+        flow.queue.ack(queue, message["id"], message["lease"])
+
+
 def run_once(url: str, run_id: str, point: str, action: Callable[[], None] = kill_myself) -> None:
     """Run once, in the way that leads to the point."""
     what = point.partition(":")[0]
     with open_with(url, point, action) as store:
-        space = store.space(NAME)
+        space, host = store.space(NAME), host_on(store)
+        host.queue.put(IN, run_id)
         try:
             with begin(space, run_id) as run:
                 run.get(OTHER)
                 if what != "end":
                     write_pair(run, run_id)
+                    hand_on(host, run)
                 if what == "abort":
                     space.set(OTHER, run_id)
                 if what == "discard":
@@ -254,15 +269,20 @@ def serve_forks() -> None:
 def work(url: str, worker: str) -> None:
     """Run for ever; some runs retrieve, some conflict, some are given up."""
     with rote.open(url, modes=MODES, lease_seconds=LEASE_SECONDS) as store:
-        space = store.space(NAME)
+        space, host = store.space(NAME), host_on(store)
+        queue = (
+            f"{IN}-{worker}"  # of its own: what others put may not be in the snapshot of its run
+        )
         for number in itertools.count(1):
             run_id = f"{worker}.{number}"
             say("begin", run_id)
+            host.queue.put(queue, run_id)
             try:
                 with begin(space, run_id) as run:
                     if number % 3 == 0:
                         run.get(LEFT)
                     write_pair(run, run_id)
+                    hand_on(host, run, queue)
                     run.memory.append("ops", "log", worker, {"number": number})
                     if number % 5 == 0:
                         raise ZeroDivisionError

@@ -1,8 +1,8 @@
 """kill -9 of runs and of processes that recover them, at every step and at random moments; and
 owners that stop for longer than their lease and then go on.
 
-Afterwards each run was applied once and whole or not at all, and the ledger tells which. Every
-answer that a process got is true.
+Afterwards each run was applied once and whole or not at all, and the ledger tells which; with it the message
+that it puts, and the acknowledgement of the one that it took. Every answer that a process got is true.
 """
 
 import contextlib
@@ -18,14 +18,18 @@ from random import Random
 import pytest
 
 import rote
+from rote.contract.commands import ListSides
 from rote.testing.faults import ChildProcess
 from rote.testing.postgres import database_url
 from tests.faults.children import LEFT, NAME, RIGHT
 from tests.faults.run_children import (
+    IN,
     LEASE_SECONDS,
     MODES,
+    OUT,
     POINTS_AT_WORK,
     POINTS_RECOVERING,
+    port_of,
 )
 from tests.lanes import examples
 
@@ -152,13 +156,32 @@ def check_whole(store: rote.Store) -> dict[str, int]:
         assert (record.state, record.version) == (APPLIED, commit.version)
         pair = {fact.id: fact.body for fact in commit.facts if fact.id in (LEFT, RIGHT)}
         assert pair == {LEFT: record.run_id, RIGHT: record.run_id}, "in part"
+        moved = [
+            (fact.op, fact.id.partition("/")[0].partition("-")[0])
+            for fact in commit.facts
+            if fact.id.startswith("queue:")
+        ]
+        assert moved == [("set", f"queue:{OUT}"), ("delete", f"queue:{IN}")], "in part"
         versions[record.run_id] = commit.version
     applied = [commit for commit in space.log() if commit.facts and commit.facts[0].id == LEFT]
     assert len(applied) == len(versions), "twice"
+    check_messages(store, versions)
     assert space.get(LEFT) == space.get(RIGHT)
     report = space.verify()
     assert report.ok, report.faults
     return versions
+
+
+def check_messages(store: rote.Store, versions: dict[str, int]) -> None:
+    """Check that applied runs have each acknowledged a message of their own, and put one."""
+    space = store.space(NAME)
+    facts = [fact for commit in space.log() for fact in commit.facts]
+    acked = [fact.id for fact in facts if fact.op == "delete" and fact.id.startswith("queue:")]
+    assert len(acked) == len(set(acked)) == len(versions)
+    handed_on = [state.value["payload"] for state in space.scan(f"queue:{OUT}/")]
+    assert sorted(handed_on) == sorted(versions)
+    rows = port_of(store).answer(space.did, ListSides("message", "", 1_000))
+    assert not {f"queue:{row.key.partition('@')[0]}" for row in rows} & set(acked)
 
 
 def test_a_run_that_is_killed_at_any_step_is_applied_once_or_not_at_all(

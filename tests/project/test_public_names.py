@@ -143,7 +143,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "close": "(self)",
         "record": "(self, path)",
         "replay": "(self, path)",
-        "scope": "(self, *, frame, grant)",
+        "scope": "(self, *, run, frame, grant)",
     },
     rote.Run: {
         "add_retrieval": "(self, answer)",

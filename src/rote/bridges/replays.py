@@ -260,15 +260,16 @@ def _commit_of(record: RunRecord, space: Space) -> Commit | None:
 
 
 def _is_same(fact: Fact, operation: dict[str, Any]) -> bool:
-    """Whether an operation became a fact. Only records have stamps: members that hold null until the
-    commit gives them its time."""
+    """Whether an operation became a fact. Stamped members have got the time of the commit."""
     if operation["op"] == "patch" and fact.op == "patch":
         return fact.body is not None and fact.body[: len(operation["ops"])] == operation["ops"]
     stamps = operation.get("else_stamp", operation.get("stamp", ()))
     unstamped = {pointer.removeprefix("/"): None for pointer in stamps}
-    body = {**fact.body, **unstamped} if type(fact.body) is dict else fact.body
+    body, value = fact.body, operation.get("else", operation.get("value"))
+    if type(body) is dict and type(value) is dict:
+        body, value = {**body, **unstamped}, {**value, **unstamped}
     op = "set" if "else" in operation else operation["op"]
-    return (fact.op, body) == (op, operation.get("else", operation.get("value")))
+    return bool((fact.op, body) == (op, value))
 
 
 def erased_since(space: Space, memory_snapshot_id: str) -> tuple[str, int] | None:

@@ -85,7 +85,7 @@ class Host(tiers.Host):
             adapters["cache"] = open_cache({} if cache is None else cache, now=_now(clock, place))
             if sqlite is not None and makes_tables:
                 adapters["sqlite"] = open_sqlite(sqlite, store_path=home.file)
-            tiers.start_host(self, terms, adapters, ids=ids)
+            tiers.start_host(self, terms, adapters, ids=ids, space=place)
         except BaseException:
             for adapter in adapters.values():
                 adapter.close()

@@ -1,7 +1,7 @@
 """Calls of tools and of a model: what was asked, and what came back, in the form that is recorded.
 
 A caller gets the recorded form also when the function has just been called: what a program sees is
-the same in a run and in its replay (1.0 and 1, tuples and lists).
+the same in a run and in its replay (1.0 and 1, tuples and lists), but for values that are redacted.
 """
 
 import inspect
@@ -9,7 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from msgspec import UNSET, UnsetType
+
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded
+from rote.recordings.redaction import NOTHING, Redaction, without_texts
 from rote.values import Json, canonical, decode_canonical, json_v1
 from rote.values.limits import CALL_BYTES_MAX, DEPTH_MAX, ERROR_MESSAGE_CHARACTERS_MAX
 
@@ -38,27 +41,45 @@ class Call:
     function: Callable[..., Any]
     given: dict[str, Any]  # the arguments for the function
     normalize: Callable[[dict[str, Json]], dict[str, Json]]  # arguments into what is compared
+    redaction: Redaction = NOTHING
+    plain: dict[str, Json] = field(init=False)  # the arguments in the form of JSON
     args: dict[str, Json] = field(init=False)  # the arguments as they are recorded
     normalized: dict[str, Json] = field(init=False)  # what of them is compared
+    traced: dict[str, Json] = field(init=False)  # the same as traces have it
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InvalidInput(f"a call needs a function, not {type(self.function).__qualname__}")
         if inspect.iscoroutinefunction(self.function):
             raise asynchronous()
-        object.__setattr__(self, "args", stored(self.given, f"the arguments {self._of}"))
-        object.__setattr__(self, "normalized", self.normalize(self.args))
+        plain = stored(self.given, f"the arguments {self._of}")
+        args = self.redaction.hidden(plain)
+        normalized = traced = self.normalize(args)
+        if self.redaction:
+            traced = self.normalize(self.redaction.blanked(plain))
+        object.__setattr__(self, "plain", plain)
+        object.__setattr__(self, "args", args)
+        object.__setattr__(self, "normalized", normalized)
+        object.__setattr__(self, "traced", traced)
 
     @property
     def _of(self) -> str:
         return f"of the {self.kind} {self.name}"
 
-    def stored_result(self, result: Any) -> Json:
+    def replied(self, answer: Any) -> "Reply":
+        """Return the reply of a function that has returned."""
         what = "the reply" if self.kind == "model" else "the result"
-        return stored(result, f"{what} {self._of}")
+        result = answer.result if isinstance(answer, Effects) else answer
+        plain, effects = stored(result, f"{what} {self._of}"), None
+        if isinstance(answer, Effects):
+            effects = self.redaction.hidden(stored(answer.effects, f"the effects {self._of}"))
+        return Reply(self.redaction.hidden(plain), effects, own=plain)
 
-    def stored_effects(self, effects: Any) -> Json:
-        return stored(effects, f"the effects {self._of}")
+    def failed(self, error: BaseException) -> "Reply":
+        """Return the reply of a function that has raised."""
+        told = described(error)
+        message = without_texts(told["message"], self.redaction.texts(self.plain))
+        return Reply(error={**told, "message": message}, raised=error)
 
     def is_like(self, kind: str, name: str, args: dict[str, Json]) -> bool:
         """Whether a recorded call is this one, as far as calls are compared."""
@@ -75,17 +96,23 @@ class Reply:
     effects: Json = None  # None when nothing was said about them
     error: dict[str, Any] | None = None  # type and message, of an adapter code and details too
     raised: BaseException | None = None  # what the caller gets to see of the error
+    own: Json | UnsetType = UNSET  # the caller's result where the recorded one hides parts of it
 
     @property
     def told(self) -> Json:
         """The result as traces know it."""
         return self.result if self.error is None else {"error": self.error}
 
+    def blanked(self, redaction: Redaction) -> "Reply":
+        """Return a reply as traces have it, of a call or of its replay."""
+        result, effects = redaction.blanked(self.result), redaction.blanked(self.effects)
+        return Reply(result, effects, redaction.blanked(self.error))
+
     def outcome(self) -> Json:
         """The result for the caller, or the error."""
         if self.raised is not None:
             raise self.raised
-        return self.result
+        return self.result if self.own is UNSET else self.own
 
 
 def stored(value: Any, what: str) -> Json:

@@ -141,6 +141,7 @@ class Recording:
         self._digest = sha256()
         self._count = 0
         self._failure: BaseException | None = None  # why a call is missing
+        self.salt: bytes | None = None  # of what is redacted in it so far
         try:
             self._write({"kind": _KIND, "memory_snapshot_id": memory_snapshot_id})
         except BaseException:
@@ -201,6 +202,8 @@ class Recording:
         data = canonical(line, depth_max=_DEPTH_MAX) + b"\n"
         self._draft.write(data)
         self._digest.update(data)
+        if self.salt is None:
+            self.salt = salt_in(data)
 
 
 class Replay:

@@ -10,7 +10,7 @@ and its `default` count, too.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 
 from rote.values import Json, canonical, decode_canonical
@@ -38,20 +38,30 @@ class Redaction:
         self._names = frozenset(name.casefold() for name in names)
         self._salt = salt
 
+    def __bool__(self) -> bool:
+        return bool(self._names)
+
+    def with_names(self, names: Iterable[str]) -> "Redaction":
+        """Return the redaction of more names, by the same salt."""
+        return Redaction((*self._names, *names), self._salt)
+
     def hidden(self, value: Json) -> Json:
         """Return a copy of a value in which redacted values are hidden."""
-        if not self._names:
-            return value
-        whole = [_copy(value)]
-        for holder, place in self._places(whole):
-            holder[place] = self.hidden_whole(holder[place])
-        return whole[0]
+        return self._replaced(value, self.hidden_whole)
 
     def hidden_whole(self, value: Json) -> Json:
         """Return what stands for a value; a value that stands for another stays."""
         if _is_mark(value):
             return value
         return {_MARK: _digest(self._salt, value)}
+
+    def blanked(self, value: Json) -> Json:
+        """Return a copy of a value without redacted values, which cannot be told apart then."""
+        return self._replaced(value, lambda _: _SHOWN)
+
+    def blanked_whole(self) -> Json:
+        """Return what stands for any redacted value where they cannot be told apart."""
+        return _SHOWN
 
     def texts(self, value: Json) -> set[str]:
         """Return the texts of redacted values in a value, long enough to be told in a message."""
@@ -63,6 +73,14 @@ class Redaction:
     def is_on_path(self, path: Json) -> bool:
         """Return whether a dotted path or a JSON pointer leads through a redacted member."""
         return type(path) is str and any(map(self._is_named, _steps(path)))
+
+    def _replaced(self, value: Json, replace: Callable[[Json], Json]) -> Json:
+        if not self._names:
+            return value
+        whole = [_copy(value)]
+        for holder, place in self._places(whole):
+            holder[place] = replace(holder[place])
+        return whole[0]
 
     def _places(self, whole: list[Json]) -> Iterator[tuple[Json, Json]]:
         """Yield the container and the place of each redacted value; what is in it is passed by."""
@@ -80,6 +98,9 @@ class Redaction:
     def _is_named(self, name: str) -> bool:
         plain = name.casefold()
         return plain in self._names or _number("", plain) in self._names
+
+
+NOTHING = Redaction((), b"")  # is hidden
 
 
 def without_texts(message: str, texts: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from contextvars import copy_context
 from queue import SimpleQueue
 
 from rote.errors import Unavailable
-from rote.recordings.calls import Call, Effects, Reply, asynchronous, described
+from rote.recordings.calls import Call, Reply, asynchronous
 from rote.values.limits import CALLS_AT_ONCE_MAX
 
 
@@ -20,11 +20,9 @@ def perform(call: Call) -> Reply:
         if inspect.iscoroutine(answer):
             answer.close()
             raise asynchronous()
-        if not isinstance(answer, Effects):
-            return Reply(call.stored_result(answer))
-        return Reply(call.stored_result(answer.result), call.stored_effects(answer.effects))
+        return call.replied(answer)
     except BaseException as error:  # an interrupted call was made all the same
-        return Reply(error=described(error), raised=error)
+        return call.failed(error)
 
 
 def perform_side_by_side(calls: Sequence[Call], take: Callable[[Call, Reply], None]) -> None:

@@ -17,6 +17,7 @@ from rote.contract.run_modes import LIVE, Mode
 from rote.errors import InvalidInput, LimitExceeded, NotFound, RoteError, Unavailable
 from rote.recordings.calls import Call, Reply
 from rote.recordings.recordings import Recording, Replay, RunEnd, error_name
+from rote.recordings.redaction import NOTHING
 from rote.runs.calls import perform, perform_side_by_side
 from rote.runs.trace_files import TraceFiles
 from rote.runs.turns import Turn, Turns
@@ -113,6 +114,8 @@ class RunEvents:
         self._state = "open"
         self._event_count = 0
         self._retrieval_count = 0
+        self._adapter_calls = 0  # without a profile, since the last event
+        self.redaction = NOTHING  # of the scopes of hosts that have been in the run
         self._has_output = False
 
     def event(self, *, role: str, interceptor: str, decision_type: str) -> "Event":
@@ -150,9 +153,11 @@ class RunEvents:
             self._writer.describe(value)
             self._has_output = True
 
-    def finish(self, payload_fingerprint: str) -> None:
+    def finish(self, payload_fingerprint: str, *, recorded: str | None = None) -> None:
         """The run has come to its end: the traces take their places, the recording is complete. When
         one of them cannot, the run goes on, without its recording, until `fail`.
+
+        recorded  the fingerprint for the recording, where something is redacted in it
 
         A replay is compared with what it replays: RunAborted when it would have written something
         else, InvalidInput when calls are left over, or when the recorded run failed.
@@ -163,8 +168,8 @@ class RunEvents:
                 raise InvalidInput("an event of this run is still open; leave its with block first")
             # A live run has written already.
             is_live = self._mode == LIVE
-            end = RunEnd(payload_fingerprint=None if is_live else payload_fingerprint)
-            self._conclude(end)
+            end = RunEnd(payload_fingerprint=None if is_live else recorded or payload_fingerprint)
+            self._conclude(end, None if is_live else payload_fingerprint)
             if isinstance(self._recording, Replay):
                 self._recording.compare(end)
 
@@ -265,12 +270,7 @@ class RunEvents:
         """The time of one call, or of one list of calls."""
         with self._lock:
             self._check_current(event)
-            if self._turns.current is not None or self._turns.inside is not None:
-                raise InvalidInput(
-                    "a call of this run is under way; calls come one after the other, also from "
-                    "threads, and a tool's function makes none of its own: give calls that are to be "
-                    "made at once to event.calls, as one list"
-                )
+            self._check_no_call()
             turn = self._turns.begin(side_by_side=side_by_side)
         with self._turns.lasting(turn):
             yield turn
@@ -325,6 +325,14 @@ class RunEvents:
         if self._open is not event:
             raise InvalidInput("this event is not open; use it inside its with block")
 
+    def _check_no_call(self) -> None:
+        if self._turns.current is not None or self._turns.inside is not None:
+            raise InvalidInput(
+                "a call of this run is under way; calls come one after the other, also from "
+                "threads, and a tool's function makes none of its own: give calls that are to be "
+                "made at once to event.calls, as one list"
+            )
+
     def _check_replayable(self, what: str) -> None:
         turn = self._turns.current or self._turns.inside
         if turn is not None and self._recording is not None:
@@ -340,6 +348,7 @@ class RunEvents:
 
     def _write(self, event: "Event") -> None:
         self._event_count += 1
+        event._adapter_calls, self._adapter_calls = self._adapter_calls, 0
         if event._size > self._writer.size_bytes_max:
             self._writer.cut(len(event._retrieval_event_ids))
         else:
@@ -364,14 +373,14 @@ class RunEvents:
             self._conclude(end)
             error.add_note(f"the run {self._run_id} has no recording: {failure}")
 
-    def _conclude(self, end: RunEnd) -> None:
+    def _conclude(self, end: RunEnd, payload_fingerprint: str | None = None) -> None:
         """Complete the recording, put the traces in place, and then the recording. After a failure none
         of them is there: the recording is given up, and the traces can be concluded without it."""
         recording = self._recording
         try:
             digest = None if recording is None else recording.seal(end)
             error = None if end.error is None else end.error[:ERROR_NAME_CHARACTERS_MAX]
-            ending = Ending(end.payload_fingerprint, digest, error)
+            ending = Ending(payload_fingerprint, digest, error)
             self._files.compose(
                 lambda trace, retrieval: self._writer.compose(
                     self._files.partial.lines, ending, trace=trace, retrieval=retrieval
@@ -412,6 +421,7 @@ class Event:
         self._retrieval_event_ids: list[str] = []
         self._rows: list[bytes] = []
         self._replies: list[str] = []  # fingerprints
+        self._adapter_calls = 0  # without a profile, since the event before
         self._size = 0  # of its parts, in bytes
 
     @property
@@ -456,14 +466,15 @@ class Event:
         with self._run._alone(self, side_by_side=True) as turn:
             replies = self._called(asked, turn)
         if return_exceptions:
-            return [reply.result if reply.raised is None else reply.raised for reply in replies]
+            return [reply.outcome() if reply.raised is None else reply.raised for reply in replies]
         return [reply.outcome() for reply in replies]
 
     def model(self, function: Callable[..., Any], /, **args: Json) -> Json:
         """Ask the model of the run; its reply, or what the function raised. Not a tool call."""
         if self._run._model is None:
             raise InvalidInput("the run has no model; start it with model=ModelConfig(…)")
-        call = Call("model", self._run._model.model_name, function, args, dict)
+        name, redaction = self._run._model.model_name, self._run.redaction
+        call = Call("model", name, function, args, dict, redaction)
         with self._run._alone(self) as turn:
             [reply] = self._run._answer(self, [call], self._note_reply, turn)
         return reply.outcome()
@@ -474,7 +485,7 @@ class Event:
         with self._run._lock:
             self._run._check_current(self)
             self._run._check_replayable("trigger a guardrail")
-            _check_room("guardrails", self._guardrails)
+            check_room("guardrails", self._guardrails)
             self._guardrails.append(guardrail_id)
 
     def _asked(self, tool_name: object, function: Callable[..., Any], args: dict[str, Any]) -> Call:
@@ -484,22 +495,27 @@ class Event:
                 f"the run has no profile of the tool {tool_name!r:.120}; {told(self._run._tools)}: "
                 "name it in tools=[ToolProfile(…)]"
             )
-        return Call("tool", profile.tool_name, function, args, profile.normalized_args)
+        normalize, redaction = profile.normalized_args, self._run.redaction
+        return Call("tool", profile.tool_name, function, args, normalize, redaction)
 
     def _called(self, calls: Sequence[Call], turn: Turn) -> list[Reply]:
-        _check_room("calls", self._tool_calls, len(calls))
+        check_room("calls", self._tool_calls, len(calls))
         return self._run._answer(self, calls, self._note_call, turn)
 
     def _note_reply(self, call: Call, reply: Reply) -> None:
-        self._replies.append(fingerprint(reply.told))
+        self._replies.append(fingerprint(reply.blanked(call.redaction).told))
         self._grow(REPLY_BYTES)
 
     def _note_call(self, call: Call, reply: Reply) -> None:
-        self._tool_calls.append(_described(self._run._tools[call.name], call.normalized, reply))
-        self._grow(len(canonical(call.normalized)))
+        shown = reply.blanked(call.redaction)
+        self._add_call(tool_call(self._run._tools[call.name], call.traced, shown))
+
+    def _add_call(self, told: dict[str, Json]) -> None:
+        self._tool_calls.append(told)
+        self._grow(len(canonical(told["normalized_args"])))
 
     def _add_retrieval(self, retrieval_event_id: str, row: bytes) -> None:
-        _check_room("retrievals", self._retrieval_event_ids)
+        check_room("retrievals", self._retrieval_event_ids)
         self._retrieval_event_ids.append(retrieval_event_id)
         self._rows.append(row)
         self._grow(len(row))
@@ -512,8 +528,9 @@ class Event:
             "tool_calls": self._tool_calls,
             "guardrails_triggered": self._guardrails,
             "retrieval_event_ids": self._retrieval_event_ids,
-            # Never compared: it tells which calls of a recording are of this event.
+            # Never compared: these tell which calls of a recording are of this event.
             "model_calls": len(self._replies),
+            **({"adapter_calls": self._adapter_calls} if self._adapter_calls else {}),
         }
 
     def _grow(self, size: int) -> None:
@@ -525,7 +542,7 @@ class Event:
             self._replies = []
 
 
-def _described(
+def tool_call(
     profile: ToolProfile, normalized_args: dict[str, Json], reply: Reply
 ) -> dict[str, Json]:
     """A tool call as a trace has it."""
@@ -547,7 +564,7 @@ def _listed(calls: object) -> Iterator[tuple[str, Callable[..., Any], dict[str, 
         raise InvalidInput(
             f"calls are a list of (tool_name, function, args), not {type(calls).__qualname__}"
         )
-    _check_room("calls", (), len(calls))
+    check_room("calls", (), len(calls))
     for place, call in enumerate(calls):
         match call:
             case (name, function, Mapping() as args):
@@ -565,7 +582,7 @@ def _check_model(model: ModelConfig | None, mode: Mode) -> None:
         raise InvalidInput(f"a model is a ModelConfig or None, not {type(model).__qualname__}")
 
 
-def _check_room(what: str, parts: Sequence[object], more: int = 1) -> None:
+def check_room(what: str, parts: Sequence[object], more: int = 1) -> None:
     if len(parts) + more > EVENT_PARTS_MAX:
         raise LimitExceeded(
             f"the number of {what} of one event",

@@ -215,11 +215,11 @@ class RunLife:
         then it is still pending, or whatever the ledger says when it can."""
         try:
             commit = self._port.answer(row.space, commit_of(row))
-        except Denied:
-            return self._look(row)
         except Unavailable:
             raise
         except RoteError as error:
+            if isinstance(error, Denied) and not _is_claim_lost(error):
+                return self._look(row)
             reason_code = STORAGE_APPLY_FAILED if is_recovery else _reason_code(error)
             return self._abort(row, error, reason_code)
         return Ending(self._ledger.read(row.space, row.body.run_id) or row, commit)
@@ -446,7 +446,7 @@ def commit_of(row: RunRow) -> MakeCommit:
         pending.reads,
         answers_of(run, pending),
         key=KEY_PREFIX + run.commit_id,
-        guards=[Guard(RUN, run.run_id, row.fence, applied, stamped=True)],
+        guards=[Guard(RUN, run.run_id, row.fence, applied, stamped=True), *pending.guards],
         unerased_since=run.base_version,
     )
 
@@ -472,11 +472,17 @@ def _checked(row: RunRow) -> RunRow:
     return row
 
 
+def _is_claim_lost(error: Denied) -> bool:
+    """Return whether a row that the commit claims was moved by others, such as the lease of a message;
+    not the row of the run itself."""
+    return bool(error.details.get("kind", RUN) != RUN)
+
+
 def _reason_code(error: RoteError) -> str:
     match error:
         case PayloadMismatch():
             return PAYLOAD_MISMATCH
-        case Conflict() | InvalidInput() | NotFound() | LimitExceeded():
+        case Conflict() | InvalidInput() | NotFound() | LimitExceeded() | Denied():
             return VALIDATION_FAILED
         case _:
             return STORAGE_APPLY_FAILED

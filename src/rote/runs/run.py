@@ -31,6 +31,7 @@ from rote.retrieval import Answer
 from rote.retrieval.embedders import Embedder, KnownQuestion
 from rote.retrieval.package import Package
 from rote.retrieval.retrieving import Examined, possible_policies
+from rote.runs.adapter_calls import AdapterCalls
 from rote.runs.answers import Moment, retrieve_digest, retrieve_ranges, retrieved_ids
 from rote.runs.events import Event, RunEvents
 from rote.runs.identities import commit_id, payload_fingerprint, snapshot_id
@@ -47,6 +48,7 @@ from rote.runs.run_rows import (
     PendingCommit,
     RunBody,
 )
+from rote.runs.scoped import Scoped
 from rote.runs.searching import RunSearching
 from rote.space import Space
 from rote.space.buffer import Buffer
@@ -104,6 +106,7 @@ class Run:
         self._now = now = snapshot.at or 0
         self._row: RunRow | None = None
         self._events: RunEvents | None = None
+        self._adapter_calls: AdapterCalls | None = None
         self._state = "new"  # then open, then ended
         self._ending: Ending | None = None
         self._reads = ReadSet(
@@ -146,6 +149,21 @@ class Run:
         self.memory_snapshot_id = snapshot_id(branch, snapshot)
         self.commit_id = commit_id(terms.run_id, self.memory_snapshot_id, terms.policy_set_id)
         self.memory = self.memory_of()
+        self.scoped = self._scoped()
+
+    def _scoped(self) -> Scoped:
+        return Scoped(
+            did=self._space.did,
+            branch=self._branch,
+            mode=self._terms.mode,
+            is_replay=self._replay is not None,
+            buffer=self._buffer,
+            memory_of=self.memory_of,
+            faces=self._faces,
+            calls=self._calls,
+            check_read=self._check_may_read,
+            check_write=self._check_may_write,
+        )
 
     # -- what it is --------------------------------------------------------------------------------
 
@@ -366,6 +384,7 @@ class Run:
             # An interruption can come between here and the block, and then nobody ends it.
             self._abandoned = finalize(self, self._life.leave, self._row)
             self._abandoned.atexit = False
+            self._adapter_calls = AdapterCalls(events)
             self._events, self._state = events, "open"
         except BaseException:
             events.discard()
@@ -421,7 +440,10 @@ class Run:
             self._fail(error)
             return
         try:
-            self._told().finish(self.payload_fingerprint)
+            assert self._adapter_calls is not None
+            known = self._adapter_calls.hidden(self._buffer.operations)
+            recorded = payload_fingerprint(self._branch, known)
+            self._told().finish(self.payload_fingerprint, recorded=recorded)
             is_wanted = self._is_wanted()
         except BaseException as failure:
             self._fail(failure)
@@ -461,9 +483,9 @@ class Run:
             self._row = life.reject(row, POLICY_REJECTED)
             return
         reads, answers = self._reads.checks(self._buffer.written())
-        ending = life.commit(
-            row, PendingCommit(operations, reads, answers), self.payload_fingerprint
-        )
+        guards = list(self.scoped.guards.values())
+        pending = PendingCommit(operations, reads, answers, guards)
+        ending = life.commit(row, pending, self.payload_fingerprint)
         self._row, self._ending = ending.row, ending
         if ending.error is not None:
             raise ending.error
@@ -478,6 +500,13 @@ class Run:
         self._check_may_read()
         return self._live_space() if self._terms.mode == LIVE else self._reading
 
+    def _faces(self) -> tuple[Space, Space]:
+        """Return the space that is read, and the one that is written."""
+        if self._terms.mode == LIVE:
+            live = self._live_space()
+            return live, live
+        return self._reading, self._writing
+
     def _live_space(self) -> Space:
         live = LivePort(
             self._port, check_read=self._check_may_read, check_write=self._check_may_write
@@ -490,6 +519,11 @@ class Run:
         if self._events is None:
             raise InvalidInput("the run has not begun; use it in its with block")
         return self._events
+
+    def _calls(self) -> AdapterCalls:
+        self._check_open()
+        assert self._adapter_calls is not None
+        return self._adapter_calls
 
     def _check_open(self) -> None:
         if self._state != "open":

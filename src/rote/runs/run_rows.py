@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct, ValidationError, convert, structs, to_builtins
 
-from rote.contract.requests import SideRow
+from rote.contract.requests import Guard, SideRow
 from rote.errors import Corrupt
 from rote.values import Json, canonical, decode_canonical
 from rote.values.limits import DEPTH_MAX
@@ -42,12 +42,13 @@ class NotedAnswer(Struct, frozen=True):
     ranges: list[tuple[str, str, str | None]]  # branch and ids, half open, that can change it
 
 
-class PendingCommit(Struct, frozen=True):
+class PendingCommit(Struct, frozen=True, omit_defaults=True):
     """All that it takes to make the commit of a run."""
 
     operations: list[dict[str, Any]]
     reads: list[dict[str, Any]]  # as in transact
     answers: list[NotedAnswer]
+    guards: list[Guard] = []  # on rows of others that it claims, such as the lease of a message
 
     def text(self) -> str:
         """As a row holds it: text, because its values may be as deep as the row itself."""

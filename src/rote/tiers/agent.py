@@ -57,7 +57,7 @@ VERBS = table(
     ]
 )
 _OPTIONS = (Parameter("root", {"type": "string", "minLength": 1}, optional=True),)
-_TARGETS = "targets"
+TARGETS = "targets"
 
 
 def open_agent(options: Mapping[str, Any], space: Space | None) -> "AgentTier | None":
@@ -76,7 +76,7 @@ def check_names(verb: str, given: Mapping[str, Any], granted: Mapping[str, Json]
     if verb == "send_task" and type(given["envelope"]) is dict:
         target = given["envelope"].get("target_agent")
     if type(target) is str:
-        check_granted(granted, _TARGETS, target)
+        check_granted(granted, TARGETS, target)
 
 
 class AgentTier:
@@ -111,7 +111,7 @@ class AgentTier:
         return self._task(granted, task_id)
 
     def _read_result(self, granted: Mapping[str, Json], task_id: str) -> Json:
-        if _TARGETS in granted:
+        if TARGETS in granted:
             self._task(granted, task_id)
         state = self._space.read(RESULT + task_id)
         if state.exists:
@@ -123,7 +123,7 @@ class AgentTier:
 
     def _post_result(self, granted: Mapping[str, Json], envelope: Json) -> Json:
         result = check_result(envelope)
-        self._task(granted, result["task_id"])
+        self._check_task(granted, result["task_id"])
         is_new = self._keep(RESULT, result)
         if is_new and self._files is not None:
             self._files.write_result(result)
@@ -211,16 +211,20 @@ class AgentTier:
     def _may_pass(self, kind: str, envelope: Json, granted: Mapping[str, Json]) -> bool:
         task = envelope if kind == TASK else self._space.get(TASK + envelope["task_id"])
         if task is None:
-            raise _no_task(envelope["task_id"])
+            raise no_task(envelope["task_id"])
         return _is_granted(granted, task.get("target_agent"))
 
     # -- the space ---------------------------------------------------------------------------------
 
+    def _check_task(self, granted: Mapping[str, Json], task_id: str) -> None:
+        """Raise NotFound unless there is a task that a result may be posted to."""
+        self._task(granted, task_id)
+
     def _task(self, granted: Mapping[str, Json], task_id: str) -> dict[str, Json]:
         state = self._space.read(TASK + task_id)
         if not state.exists:
-            raise _no_task(task_id)
-        check_granted(granted, _TARGETS, state.value.get("target_agent"))
+            raise no_task(task_id)
+        check_granted(granted, TARGETS, state.value.get("target_agent"))
         task: dict[str, Json] = state.value
         return task
 
@@ -248,8 +252,8 @@ class AgentTier:
 
 
 def _is_granted(granted: Mapping[str, Json], target: Json) -> bool:
-    return _TARGETS not in granted or target in granted[_TARGETS]
+    return TARGETS not in granted or target in granted[TARGETS]
 
 
-def _no_task(task_id: str) -> NotFound:
+def no_task(task_id: str) -> NotFound:
     return NotFound(f"there is no task {task_id}; send it first", code="no_task")

@@ -9,35 +9,18 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from msgspec import Struct
-
-from rote.errors import RoteError, public_class
-from rote.recordings.calls import Reply, described
+from rote.recordings.adapter_calls import AdapterCall
 from rote.recordings.recordings import Recording, Replay, RunEnd, error_name
-from rote.recordings.redaction import Redaction, matches, without_texts
+from rote.recordings.redaction import Redaction
 from rote.values import Json
-from rote.values.limits import ERROR_MESSAGE_CHARACTERS_MAX
 
 if TYPE_CHECKING:
     from rote.tiers.host import Host
 
 SomeHost = TypeVar("SomeHost", bound="Host")
-_FRAME_GET = "frame.get"
 SALT_BYTES = 16
-
-
-class AdapterCall(Struct, frozen=True):
-    """A call of an adapter, as it is recorded."""
-
-    name: str  # <adapter>.<verb>
-    given: dict[str, Json]  # the arguments, by name
-    args: dict[str, Json]  # the same without what is redacted
-    kind: Literal["adapter"] = "adapter"
-
-    def is_like(self, kind: str, name: str, args: dict[str, Json], /) -> bool:
-        return (kind, name) == (self.kind, self.name) and matches(self.given, args)
 
 
 class Exchange(Protocol):
@@ -61,28 +44,10 @@ class Recorder:
 
     def call(self, name: str, given: dict[str, Json], perform: Callable[[], Json]) -> Json:
         with self._turn:
-            call = AdapterCall(name, given, self._redaction.hidden(given))
-            try:
-                result = perform()
-            except BaseException as error:  # an interrupted call was made all the same
-                told = _told(call, error, self._redaction)
-                raised = error
-                if isinstance(error, RoteError) and told != _plain(error):
-                    raised = RoteError.from_dict(told)  # so that nobody prints what is redacted
-                self._add(call, Reply(error=told))
-                if raised is error:
-                    raise
-                raise raised from None
-            self._add(call, Reply(self._hidden_result(call, result)))
-            return result
-
-    def _hidden_result(self, call: AdapterCall, result: Json) -> Json:
-        if call.name == _FRAME_GET and self._redaction.is_on_path(call.given.get("path")):
-            return self._redaction.hidden_whole(result)
-        return self._redaction.hidden(result)
-
-    def _add(self, call: AdapterCall, reply: Reply) -> None:
-        self._recording.add(call, reply, lambda call, reply: None)
+            call = AdapterCall.of(name, given, self._redaction)
+            reply = call.perform(perform)
+            self._recording.add(call, reply, lambda call, reply: None)
+        return reply.outcome()
 
     def finish(self, error: BaseException | None) -> None:
         """Complete the recording, also of a block that raised; when that fails, there is none."""
@@ -110,7 +75,7 @@ class Replayer:
 
     def call(self, name: str, given: dict[str, Json], perform: Callable[[], Json]) -> Json:
         with self._turn:
-            call = AdapterCall(name, given, self._redaction.hidden(given))
+            call = AdapterCall.of(name, given, self._redaction)
             return self._replay.answer(call).outcome()
 
     def finish(self, error: BaseException | None) -> None:
@@ -144,34 +109,3 @@ class Exchanging(Generic[SomeHost]):
             return  # a fork that is left; the block goes on where it began
         shared.exchange = None
         self._exchange.finish(error)
-
-
-def _plain(error: RoteError) -> dict[str, Any]:
-    message = str(error)[:ERROR_MESSAGE_CHARACTERS_MAX]
-    return {
-        "type": public_class(error).__name__,
-        "code": error.code,
-        "message": message.encode("utf-8", "backslashreplace").decode(),
-        "details": error.details,
-    }
-
-
-def _told(call: AdapterCall, error: BaseException, redaction: Redaction) -> dict[str, Any]:
-    """Return an error as it is recorded."""
-    told = _plain(error) if isinstance(error, RoteError) else described(error)
-    texts = redaction.texts(call.given) | redaction.texts(told)
-    if texts:
-        told = _without(told, texts)
-    return redaction.hidden(told)  # type: ignore[no-any-return]
-
-
-def _without(told: Any, texts: set[str]) -> Any:
-    """Return an error without redacted texts in its message and its details.
-
-    Only our own code nests details, so no input makes this recurse deeply.
-    """
-    if type(told) is str:
-        return without_texts(told, texts)
-    if type(told) is dict:
-        return {name: _without(each, texts) for name, each in told.items()}
-    return [_without(each, texts) for each in told] if type(told) is list else told

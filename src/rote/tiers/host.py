@@ -9,10 +9,12 @@
       ├─ arguments    copied, bound by name, of their types
       ├─ configured   the host has its space or its options
       ├─ names        those that a grant lists: namespaces, queues, targets
+      ├─ run          in the scope of a run: its mode allows it
       └─ adapter.call the result is copied; in a replay the recording answers
 
 The first of these that fails is the error. A scope is a host of its own for one workflow run: it has a
-new frame and a new count, shares everything else, and may do what its parent may, or less.
+new frame and a new count, shares everything else, and may do what its parent may, or less. In the scope
+of a `Run` the tiers of the space are the run's (run_tiers.py), and the run records the calls.
 """
 
 import os
@@ -32,7 +34,9 @@ from rote.errors import (
     Unavailable,
     system_failure,
 )
+from rote.recordings.adapter_calls import AdapterCall
 from rote.recordings.redaction import Redaction
+from rote.space import Space
 from rote.space.arguments import check_path
 from rote.tiers.adapters import Adapter
 from rote.tiers.exchanges import SALT_BYTES, Exchange, Exchanging, Recorder, Replayer
@@ -40,6 +44,13 @@ from rote.tiers.frame import Frame
 from rote.tiers.grants import Grant, narrowed, parse_grant, parse_limits
 from rote.tiers.profiles import ADAPTERS, adapters_of, check_profile, plain
 from rote.tiers.registry import NAMES_CHECKS, VERB_NAMES, VERBS
+from rote.tiers.run_tiers import (
+    RECORDED_ADAPTERS,
+    SPACE_ADAPTERS,
+    JoiningAdapter,
+    adapters_in_run,
+)
+from rote.tiers.runs import RunOfScope, ScopedRun
 from rote.tiers.verbs import Verb
 from rote.values import Encoded, Json, canonical, decode_canonical
 from rote.values.limits import (
@@ -64,8 +75,10 @@ class Shared:
         adapters: Mapping[str, Adapter],
         redact: frozenset[str],
         ids: IdSource,
+        space: Space | None,
     ) -> None:
         self.profile = profile
+        self.space = space
         self.adapters = adapters  # those that are configured, without the frame
         self.redact = redact  # names of members whose values are never recorded or shown
         self.ids = ids
@@ -94,14 +107,19 @@ class Host:
         limits: Mapping[str, int],
         grant: Grant,
         frame: Mapping[str, Json] | None = None,
+        run: ScopedRun | None = None,
     ) -> None:
         """Make it ready, as a host without a parent or as a scope."""
         self._shared = shared
         self._parent = parent
+        self._run = run
+        if run is not None:
+            run.calls().redact(shared.redact, self._draw_salt)
         self._grant = grant
         self._limits: dict[str, int] = narrowed(limits, grant.get("limits", {}))
+        shown = shared.adapters if run is None else adapters_in_run(shared.adapters, run)
         self._adapters: dict[str, Adapter] = {
-            **shared.adapters,
+            **shown,
             "frame": Frame(frame, size_bytes_max=self._limits["max_frame_bytes"]),
         }
         self._allowed = frozenset(
@@ -172,8 +190,9 @@ class Host:
         )
 
     def _reach(self, name: str, verb: Verb, given: dict[str, Json]) -> Json:
-        exchange = self._shared.exchange
-        if name not in self._adapters and (exchange is None or not exchange.is_replay):
+        exchange, run = self._shared.exchange, self._run
+        is_replay = exchange is not None and exchange.is_replay if run is None else run.is_replay
+        if name not in self._adapters and not is_replay:
             raise Denied(
                 f"this host was made without what {name} needs: a space, or the option {name}=",
                 code="adapter_not_configured",
@@ -181,10 +200,31 @@ class Host:
         granted = self._grant.get(name)
         if granted and name in NAMES_CHECKS:
             NAMES_CHECKS[name](verb.name, given, granted)
+        if run is not None:
+            return self._reach_in_run(run, name, verb, given)
         if exchange is None:
             return self._perform(name, verb, given)
         called = f"{name}.{verb.name}"
         return exchange.call(called, given, lambda: self._perform(name, verb, given))
+
+    def _reach_in_run(self, run: ScopedRun, name: str, verb: Verb, given: dict[str, Json]) -> Json:
+        self._check_not_recorded()
+        calls = run.calls()
+        if name in SPACE_ADAPTERS:
+            run.check(writes=verb.writes)
+
+        def join_again(result: Json) -> None:
+            adapter = self._adapters.get(name)
+            if isinstance(adapter, JoiningAdapter):
+                adapter.again(verb.name, verb.filled(given), result)
+
+        return calls.call(
+            AdapterCall.of(f"{name}.{verb.name}", given, calls.redaction),
+            lambda: self._perform(name, verb, given),
+            is_line=name in RECORDED_ADAPTERS,
+            writes=verb.writes,
+            again=join_again,
+        )
 
     def _perform(self, name: str, verb: Verb, given: dict[str, Json]) -> Json:
         adapter = self._adapters[name]
@@ -227,10 +267,16 @@ class Host:
     # -- scopes ------------------------------------------------------------------------------------
 
     def scope(
-        self, *, frame: Mapping[str, Json] | None = None, grant: Mapping[str, Any] | None = None
+        self,
+        *,
+        run: RunOfScope | None = None,
+        frame: Mapping[str, Json] | None = None,
+        grant: Mapping[str, Any] | None = None,
     ) -> Self:
         """Return a host for one workflow run; use it in a `with` block.
 
+        run    a run of the host's space, which goes on: memory and store are its own, its commit takes
+               what is put, acknowledged, sent and posted, and its recording has the calls
         frame  the first values of its frame
         grant  what it may do, of what this host may
         """
@@ -242,8 +288,32 @@ class Host:
             limits=self._limits,
             grant=narrowed(self._grant, parse_grant(grant, VERB_NAMES)),
             frame=_first_values(frame),
+            run=self._run if run is None else self._checked_run(run),
         )
         return inner
+
+    def _checked_run(self, run: object) -> ScopedRun:
+        if not isinstance(run, RunOfScope):
+            raise InvalidInput("run= is a run that space.run returned")
+        scoped, space = run.scoped, self._shared.space
+        if space is None or (space.did, space.branch) != (scoped.did, scoped.branch):
+            raise InvalidInput(
+                "the run is in another space or on another branch than the host; make a host for"
+                " those of the run"
+            )
+        if self._run not in (None, scoped):
+            raise InvalidInput("this scope is in another run; ask its host for a scope")
+        self._check_not_recorded()
+        scoped.calls()
+        return scoped
+
+    def _check_not_recorded(self) -> None:
+        """Refuse a run while the host itself records or replays: its calls would be in neither."""
+        if self._shared.exchange is not None:
+            raise InvalidInput(
+                "this host is recorded or replayed, and a run has a recording of its own; leave"
+                " host.record or host.replay first"
+            )
 
     # -- recording ---------------------------------------------------------------------------------
 
@@ -259,10 +329,18 @@ class Host:
         return Exchanging(self, lambda: Replayer(file, self._redaction))
 
     def _redaction(self, salt: bytes | None) -> Redaction:
-        return Redaction(self._shared.redact, salt or self._shared.ids.random_bytes(SALT_BYTES))
+        return Redaction(self._shared.redact, salt or self._draw_salt())
+
+    def _draw_salt(self) -> bytes:
+        return self._shared.ids.random_bytes(SALT_BYTES)
 
     def _begin_exchange(self, make: Callable[[], SomeExchange]) -> SomeExchange:
         self._check_usable()
+        if self._run is not None:
+            raise InvalidInput(
+                "the calls of this scope are in the recording of its run; begin that with"
+                " space.run(record=…), or replay it with space.run(replay=…)"
+            )
         if self._shared.exchange is not None:
             raise InvalidInput(
                 "this host is recorded or replayed already, perhaps by another scope; one at a time"
@@ -278,7 +356,7 @@ class Host:
             adapter = self._adapters.get(name)
             if adapter is None or name not in self._allowed:
                 continue
-            verbs = [verb for verb in adapter.verbs.values() if self._is_on(name, verb)]
+            verbs = [verb for verb in adapter.verbs.values() if self._is_offered(name, verb)]
             offered[name] = {
                 verb.name: {
                     "input_schema": verb.input_schema(),
@@ -290,6 +368,14 @@ class Host:
         limits = {"max_adapter_calls": None, **self._limits}
         offered = {name: verbs for name, verbs in offered.items() if verbs}
         return {"profile": self._shared.profile, "adapters": offered, "limits": limits}
+
+    def _is_offered(self, adapter: str, verb: Verb) -> bool:
+        if self._run is not None and adapter in SPACE_ADAPTERS:
+            try:
+                self._run.check(writes=verb.writes)
+            except Denied:
+                return False
+        return self._is_on(adapter, verb)
 
     def close(self) -> None:
         """Close a scope; of a host also its files and processes. Its store stays open."""
@@ -359,9 +445,16 @@ def check_terms(profile: object, *, grant: object, limits: object, redact: objec
     )
 
 
-def start_host(host: Host, terms: Terms, adapters: Mapping[str, Adapter], *, ids: IdSource) -> None:
+def start_host(
+    host: Host,
+    terms: Terms,
+    adapters: Mapping[str, Adapter],
+    *,
+    ids: IdSource,
+    space: Space | None,
+) -> None:
     """Make a new host ready with the adapters that are configured."""
-    shared = Shared(terms.profile, adapters, terms.redact, ids)
+    shared = Shared(terms.profile, adapters, terms.redact, ids, space)
     host._begin(shared, parent=None, limits=terms.limits, grant=terms.grant)
 
 

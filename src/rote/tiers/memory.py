@@ -144,6 +144,10 @@ class MemoryTier:
             if name in offered or (name == "search" and has_search)
         }
 
+    def on(self, memory_of: MemoryOf) -> "MemoryTier":
+        """Return the same tier on another memory."""
+        return MemoryTier(memory_of, self._settings)
+
     def call(
         self, verb: str, arguments: Mapping[str, Json], granted: Mapping[str, Json], /
     ) -> Json:

@@ -145,12 +145,14 @@ class QueueTier:
             message = self._message(queue, self._ids.random_bytes(ID_BYTES).hex())
         else:
             message = self._message(queue, id_of_key(queue, key))
-        value = {"payload": payload, "max_tries": self._settings["max_tries"], "put_at": ""}
-        operation = {"op": "set", "id": message.entity, "value": value, "stamp": ["/put_at"]}
         # The key stands for queue and payload: another max_tries is no other message.
         call = {"name": "queue.put", "queue": queue, "payload": payload}
-        self._space.transact([operation], key=key, call=None if key is None else call)
+        operation = put_operation(message, payload, self._settings)
+        self._keep(operation, key, None if key is None else call)
         return message.id
+
+    def _keep(self, operation: Mapping[str, Any], key: str | None, call: Json) -> None:
+        self._space.transact([operation], key=key, call=call)
 
     def _take(self, queue: str, lease_seconds: float | None, wait_seconds: float) -> Json:
         micros = self._micros(lease_seconds)
@@ -173,6 +175,8 @@ class QueueTier:
         for message in self._ordered(queue):
             row = rows.get(message.id)
             tries = None if row is None else tries_in(row)
+            if not self._is_seen(message):
+                continue
             if tries is not None and tries.is_away(now):
                 assert tries.until is not None
                 if tries.tries < tries.max_tries:
@@ -182,6 +186,10 @@ class QueueTier:
                 if taken is not None:
                     return Found(taken, None)
         return Found(None, due)
+
+    def _is_seen(self, message: Message) -> bool:
+        """Return whether a message may be taken here, once it is ready."""
+        return True
 
     def _claim(self, message: Message, row: SideRow | None, until: int) -> dict[str, Json] | None:
         """Lease a message; None when others have taken or acknowledged it meanwhile."""
@@ -217,7 +225,7 @@ class QueueTier:
         try:
             return self._held(self._message(queue, id), lease, acknowledge)
         except NotFound:
-            raise _lost(queue, id) from None
+            raise lost(queue, id) from None
 
     def _nack(self, queue: str, id: str, lease: str, delay_seconds: float) -> Json:
         def give_back(message: Message, row: SideRow, tries: Tries) -> Json:
@@ -244,7 +252,7 @@ class QueueTier:
 
         def look(row: SideRow | None) -> R:
             if row is None or tries_in(row).lease != lease:
-                raise _lost(message.queue, message.id)
+                raise lost(message.queue, message.id)
             return act(message, row, tries_in(row))
 
         return self._settled(message, look)
@@ -424,6 +432,12 @@ class QueueTier:
                     self._places[fact.id] = fact.index
 
 
+def put_operation(message: Message, payload: Json, settings: Mapping[str, Any]) -> dict[str, Json]:
+    """Return the operation by which a message is put; the commit stamps its time."""
+    value = {"payload": payload, "max_tries": settings["max_tries"], "put_at": ""}
+    return {"op": "set", "id": message.entity, "value": value, "stamp": ["/put_at"]}
+
+
 def _shown(message: Message, value: Json, tries: Tries | None) -> dict[str, Json]:
     until = None if tries is None or tries.lease is None else tries.until
     return {
@@ -436,7 +450,7 @@ def _shown(message: Message, value: Json, tries: Tries | None) -> dict[str, Json
     }
 
 
-def _lost(queue: str, id: str) -> Denied:
+def lost(queue: str, id: str) -> Denied:
     return Denied(
         f"the lease of {id!r:.80} in {queue!r} is lost: it was given back, taken again, or is done;"
         " take another message",

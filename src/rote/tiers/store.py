@@ -51,8 +51,10 @@ class StoreTier:
     verbs = VERBS
     switches: Mapping[str, bool] = {}
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, *, writing: Space | None = None) -> None:
+        """writing  where writes go, if not to the space that is read"""
         self._space = space
+        self._writing = space if writing is None else writing
 
     def call(
         self, verb: str, arguments: Mapping[str, Json], granted: Mapping[str, Json], /
@@ -68,7 +70,7 @@ class StoreTier:
             return space.read(given["id"]).to_dict()
         key = given.pop("key")
         operations = given["operations"] if verb == "transact" else [{"op": verb, **given}]
-        commit = space.transact(operations, key=key)
+        commit = self._writing.transact(operations, key=key)
         return {"version": commit.version, "hash": commit.hash}
 
     def close(self) -> None:

@@ -163,14 +163,29 @@ class _Differences(Failures):
         """Return the recorded calls whose values belong to listed differences."""
         if not self._calls and not self._replies:
             return []
-        before, after = (
-            list(accumulate((len(event.tool_calls) for event in side.events), initial=0))
-            for side in (left, right)
-        )
+        before, after = _CallNumbers(left), _CallNumbers(right)
         return [
-            Wanted(failure, "tool", part, before[index] + place, after[index] + place)
+            Wanted(failure, "tool", part, before.of(index, place), after.of(index, place))
             for failure, part, index, place in self._calls
         ] + [Wanted(failure, "model", "reply", number, number) for failure, number in self._replies]
+
+
+class _CallNumbers:
+    """The numbers of tool calls among the lines of a recording that are tool calls."""
+
+    def __init__(self, trace: DeterminismTrace) -> None:
+        self._recorded = [
+            list(accumulate((call.is_recorded for call in event.tool_calls), initial=0))
+            for event in trace.events
+        ]
+        self._before = list(accumulate((places[-1] for places in self._recorded), initial=0))
+        self._events = trace.events
+
+    def of(self, index: int, place: int) -> int | None:
+        """Return the number of a call; None when recordings do not have it."""
+        if not self._events[index].tool_calls[place].is_recorded:
+            return None
+        return self._before[index] + self._recorded[index][place]
 
 
 # -- whether they can be compared ---------------------------------------------------------------------

@@ -65,6 +65,9 @@ class ToolCall(Struct, frozen=True, gc=False):
     tool_result_fingerprint: Hash
     side_effect_required: bool
     side_effect_fingerprint: Hash | None  # exactly when it is required
+    is_recorded: bool = (
+        True  # false for calls that a replay makes again, of which recordings have none
+    )
 
 
 class Event(Struct, frozen=True, gc=False):
@@ -79,6 +82,7 @@ class Event(Struct, frozen=True, gc=False):
     guardrails_triggered: list[Text]
     retrieval_event_ids: list[Text]
     model_calls: Count | None = None  # how often it asked the model; null when that is not known
+    adapter_calls: Count = 0  # calls of adapters without a profile, since the event before
 
 
 class Output(Struct, frozen=True, gc=False):

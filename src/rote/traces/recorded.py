@@ -11,7 +11,13 @@ from msgspec import Struct
 
 from rote.errors import InvalidInput
 from rote.traces.profiles import Part, ToolProfile
-from rote.traces.recorded_calls import Origin, RecordedLine, Source, compared_part
+from rote.traces.recorded_calls import (
+    Origin,
+    RecordedLine,
+    Source,
+    compared_part,
+    is_tool_call,
+)
 from rote.traces.reports import Failure, cut_to_difference
 from rote.values import canonical
 from rote.values.limits import (
@@ -37,8 +43,10 @@ class Wanted(Struct, frozen=True):
     failure: int  # its place in the list of failures
     kind: Kind
     part: Part
-    left: int  # the number of the call among those of its kind, from 0 on
-    right: int
+    left: (
+        int | None
+    )  # the number of the call among those of its kind, from 0 on; None: not recorded
+    right: int | None
 
 
 def add_values(
@@ -60,7 +68,7 @@ def add_values(
         )
 
 
-def _texts(side: Recorded, wanted: Sequence[tuple[int, Wanted]]) -> dict[int, str]:
+def _texts(side: Recorded, wanted: Sequence[tuple[int | None, Wanted]]) -> dict[int, str]:
     """Return the wanted values of one side as JSON text, by the places of their failures."""
     if side.source is None or not (side.source.is_named or wanted):
         return {}
@@ -77,21 +85,22 @@ class _Picker:
     """Takes the calls of a recording one by one, and keeps what is wanted of them."""
 
     def __init__(
-        self, wanted: Sequence[tuple[int, Wanted]], profiles: Mapping[str, ToolProfile]
+        self, wanted: Sequence[tuple[int | None, Wanted]], profiles: Mapping[str, ToolProfile]
     ) -> None:
         self.texts: dict[int, str] = {}  # by the places of failures
         self._profiles = profiles
-        self._wanted: dict[tuple[str, int], list[Wanted]] = {}
+        self._wanted: dict[tuple[str, int | None], list[Wanted]] = {}
         for number, each in wanted:
             self._wanted.setdefault((each.kind, number), []).append(each)
         self._counts: dict[str, int] = {}
         self._room = RECORDED_CHARACTERS_HELD_MAX
 
     def take(self, line: RecordedLine) -> None:
-        number = self._counts.get(line.kind, 0)
-        self._counts[line.kind] = number + 1
-        profile = self._profiles.get(line.name) if line.kind == "tool" else None
-        for each in self._wanted.get((line.kind, number), ()):
+        kind = "tool" if is_tool_call(line, self._profiles) else line.kind
+        number = self._counts.get(kind, 0)
+        self._counts[kind] = number + 1
+        profile = self._profiles.get(line.name) if kind == "tool" else None
+        for each in self._wanted.get((kind, number), ()):
             value = compared_part(line.call(), each.part, profile)
             self.texts[each.failure] = self._held(
                 canonical(value, depth_max=2 * DEPTH_MAX).decode()

@@ -1,15 +1,18 @@
 """Recordings as they are read beside a trace: one set of rules for reports, pages, terminals, replays.
 
-The nth tool call of a trace is the nth line of kind `tool` in its recording, and the nth reply of its
-model the nth line of kind `model`. A recording belongs to a trace when the trace names its SHA-256. The
-trace of a run that has not ended names none: then any that began in the same state may be its own, and
-its last line may be half a line. Reading stops at the first line that no recording has.
+The nth tool call of a trace is the nth line in its recording that is one, but for calls that say that they
+are not recorded; the nth reply of its model is the nth line of kind `model`. A line is a tool call when it is
+of kind `tool`, or of kind `adapter` with a profile in the trace.
+
+A recording belongs to a trace when the trace names its SHA-256. The trace of a run that has not ended names
+none: then any that began in the same state may be its own, and its last line may be half a line. Reading
+stops at the first line that no recording has.
 
 A replay is stricter (recordings/recordings.py): it refuses what is not in canonical form.
 """
 
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -20,6 +23,8 @@ from rote.errors import InvalidInput, InvalidValue, LimitExceeded
 from rote.traces.profiles import Part, ToolProfile, compared_value
 from rote.values import Json, decode
 from rote.values.limits import (
+    DEPTH_MAX,
+    HOST_CALL_LEVELS,
     RECORDING_CALLS_MAX,
     RECORDING_LINE_BYTES_MAX,
     RECORDING_SHOWN_BYTES_MAX,
@@ -27,6 +32,7 @@ from rote.values.limits import (
 
 # The first line and the last one.
 _LINES_MAX = RECORDING_CALLS_MAX + 2
+_DEPTH_MAX = DEPTH_MAX + HOST_CALL_LEVELS
 
 
 class Raised(Struct, frozen=True):
@@ -34,12 +40,14 @@ class Raised(Struct, frozen=True):
 
     type: str
     message: str = ""
+    code: str | UnsetType = UNSET  # these two of errors of Rote in an adapter
+    details: dict[str, Any] | UnsetType = UNSET
 
 
 class RecordedCall(Struct, frozen=True):
     """A call and its reply: a result or an error. A call that was not recorded has neither."""
 
-    kind: str  # tool or model
+    kind: str  # tool, model or adapter
     name: str
     args: Json
     result: Json | UnsetType = UNSET
@@ -54,7 +62,7 @@ class RecordedCall(Struct, frozen=True):
 class RecordedLine(Struct, frozen=True):
     """A line with a call, whose values are not decoded yet."""
 
-    kind: Literal["tool", "model"]
+    kind: Literal["tool", "model", "adapter"]
     name: str
     args: Raw
     result: Raw | UnsetType = UNSET
@@ -77,6 +85,11 @@ class RecordedLine(Struct, frozen=True):
             error=UNSET if error is UNSET else msgspec.convert(error, Raised),
             effects=_value(self.effects),
         )
+
+
+def is_tool_call(call: RecordedCall | RecordedLine, profiles: Mapping[str, ToolProfile]) -> bool:
+    """Return whether a recorded call is a tool call of its trace, which tells these profiles."""
+    return call.kind == "tool" or (call.kind == "adapter" and call.name in profiles)
 
 
 class Origin(Struct, frozen=True):
@@ -251,4 +264,4 @@ def _foreign(reason: Exception) -> InvalidInput:
 
 
 def _value(raw: Raw | UnsetType) -> Any:
-    return UNSET if isinstance(raw, UnsetType) else decode(bytes(raw))
+    return UNSET if isinstance(raw, UnsetType) else decode(bytes(raw), depth_max=_DEPTH_MAX)

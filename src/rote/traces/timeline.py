@@ -1,14 +1,15 @@
 """A run as a person reads it: its head, then every event with its retrievals, calls and guardrails.
 
 A trace has fingerprints where a recording has the values. The recording has all calls in the order in
-which they were made; the nth call of its kind `tool` is the nth tool call of the trace.
+which they were made; the nth call of its kind `tool` is the nth tool call of the trace. Calls of adapters
+are shown in the event that they were made in, or in the next one.
 
-    recording   model   tool   tool   model   tool   model
-    trace       └── event 0 ──────┘   └─ event 1 ┘   └ rest: no event of the trace has it
+    recording   model   tool   tool   model   adapter   tool   model
+    trace       └── event 0 ──────┘   └─ event 1 ──────────┘   └ rest: no event of the trace has it
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, to_builtins
@@ -17,14 +18,23 @@ from msgspec.structs import asdict
 from rote.errors import InvalidInput
 from rote.traces.artifacts import Document, member, read_artifact
 from rote.traces.documents import DeterminismTrace, Event, RetrievalEvent, RetrievalTrace, ToolCall
-from rote.traces.recorded_calls import Origin, RecordedCall, RecordedLine, Source
+from rote.traces.profiles import ToolProfile, profiles_told
+from rote.traces.recorded_calls import (
+    Origin,
+    RecordedCall,
+    RecordedLine,
+    Source,
+    is_tool_call,
+)
 from rote.traces.reports import Failures
 from rote.values import Json, decode
 from rote.values.limits import RECORDING_SHOWN_BYTES_MAX, TRACE_DEPTH_MAX
 
+_ASKS = {"adapter": "calls adapters", "model": "asks the model"}
+
 
 class TimelineCall(RecordedCall, frozen=True, kw_only=True):
-    """A call of a tool or of the model; without a recording its arguments are the compared ones."""
+    """A call of a tool, an adapter or the model; without a recording its arguments are the compared ones."""
 
     # Of the compared parts; of a tool call in the trace.
     result_fingerprint: str | UnsetType = UNSET
@@ -65,7 +75,8 @@ class TimelineEvent(Struct, frozen=True):
 
     @property
     def tool_calls(self) -> list[TimelineCall]:
-        return [call for call in self.calls if call.kind == "tool"]
+        """The tool calls of the trace, in its order."""
+        return [call for call in self.calls if call.result_fingerprint is not UNSET]
 
 
 class Writes(Struct, frozen=True):
@@ -159,8 +170,9 @@ class _Run(Struct, frozen=True):
 
     def timeline(self, recorded: "_Calls | None", *, problem: str | None = None) -> Timeline:
         trace, metadata = self.trace, self.trace.metadata
-        calls = _Pairing(() if recorded is None else recorded.calls)
         told = member(self.value, "metadata")
+        profiles = profiles_told(member(told, "tools"))
+        calls = _Pairing(() if recorded is None else recorded.calls, profiles)
         error = member(told, "error")
         return Timeline(
             run_id=trace.run_id,
@@ -191,7 +203,7 @@ class _Run(Struct, frozen=True):
         asked = [] if self.retrieval is None else self.retrieval.events
         rows = {row.retrieval_event_id: row for row in asked}
         for event in self.trace.events:
-            yield _event(event, rows, calls.take(event.tool_calls, event.model_calls))
+            yield _event(event, rows, calls.take(event))
 
 
 class _Calls:
@@ -213,31 +225,60 @@ class _Calls:
 class _Pairing:
     """The calls of a recording on their way to the events of the trace."""
 
-    def __init__(self, calls: Sequence[RecordedCall]) -> None:
+    def __init__(self, calls: Sequence[RecordedCall], profiles: Mapping[str, ToolProfile]) -> None:
         self._waiting = deque(calls)
+        self._profiles = profiles
 
-    def take(self, tool_calls: Sequence[ToolCall], models: int | None) -> tuple[TimelineCall, ...]:
+    def take(self, event: Event) -> tuple[TimelineCall, ...]:
         """Return the calls of the next event in the order in which they were made.
 
-        models  how often it asked the model; None when the trace does not tell: then the model is
-                asked by the event whose tool call comes next
+        When the trace does not tell how often the event asked the model, the model is asked by the
+        event whose tool call comes next.
         """
         taken: list[TimelineCall] = []
-        expected = deque(tool_calls)
-        while self._waiting and (expected or models):
-            if self._waiting[0].kind == "tool":
-                if not expected:
-                    raise InvalidInput("an event calls fewer tools than it")
-                taken.append(_recorded(self._waiting.popleft(), expected.popleft()))
-            elif models == 0:
-                raise InvalidInput("an event asks the model less often than it")
-            else:
-                models = None if models is None else models - 1
+        expected, left = deque(event.tool_calls), _Left(event)
+        while expected or left.any:
+            head = self._waiting[0] if self._waiting else None
+            is_tool = head is not None and is_tool_call(head, self._profiles)
+            if head is not None and not is_tool and left.takes(head.kind):
                 taken.append(_recorded(self._waiting.popleft()))
+            elif expected and not expected[0].is_recorded:
+                taken.append(_unrecorded(expected.popleft()))
+            elif head is None:
+                break
+            elif not is_tool:
+                raise InvalidInput(f"an event {_ASKS[head.kind]} less often than it")
+            elif not expected:
+                raise InvalidInput("an event calls fewer tools than it")
+            else:
+                taken.append(_recorded(self._waiting.popleft(), expected.popleft()))
         return (*taken, *map(_unrecorded, expected))
 
     def rest(self) -> Iterator[TimelineCall]:
         return map(_recorded, self._waiting)
+
+
+class _Left:
+    """The calls of an event that are no tool calls, as far as they were not found yet."""
+
+    def __init__(self, event: Event) -> None:
+        self._models = event.model_calls  # None when the trace does not tell
+        self._adapters = event.adapter_calls
+
+    @property
+    def any(self) -> bool:
+        return bool(self._models or self._adapters)
+
+    def takes(self, kind: str) -> bool:
+        """Return whether a call of this kind is one of them, and take it."""
+        count = self._adapters if kind == "adapter" else self._models
+        if count == 0:
+            return False
+        if kind == "adapter":
+            self._adapters -= 1
+        elif self._models is not None:
+            self._models -= 1
+        return True
 
 
 def _event(

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from rote.contract.commands import GetSide, ListSides, MakeCommit, PutSide
 from rote.errors import Busy, Conflict, RunAborted
+from rote.opening.hosts import Host
 from rote.records.memory import Memory
 from rote.runs.run import Run
 from rote.runs.run_rows import LEASE, RUN, Lease, lease_in
@@ -204,6 +205,32 @@ class SharedRunTests(RunGround):
         (record,) = other.recover()
         assert (record.state, record.reason_code) == ("commit_aborted", "storage_apply_failed")
         assert self.entry_of(failing).conflicts
+
+    @pytest.mark.parametrize("is_lost", [False, True])
+    def test_a_recovered_run_acknowledges_its_message_unless_others_have_it(
+        self, monkeypatch: pytest.MonkeyPatch, is_lost: bool
+    ) -> None:
+        host = Host("network-restricted", space=self.notes)
+        host.queue.put("q", 1)
+
+        def take(run: Run) -> None:
+            with host.scope(run=run) as flow:
+                message = flow.queue.take("q")["message"]
+                flow.queue.ack("q", message["id"], message["lease"])
+                flow.queue.put("done", 1)
+                if is_lost:
+                    host.queue.nack("q", message["id"], message["lease"])
+
+        other = self.open(modes=ALL_MODES)
+        run = self.pending_run(monkeypatch, take)
+        expire_leases(other, self.notes.did)
+        (record,) = other.recover()
+        assert record.run_id == run.run_id
+        assert record.reason_code == ("storage_apply_failed" if is_lost else None)
+        assert host.queue.depth("q")["ready"] == int(is_lost)
+        assert host.queue.depth("done")["ready"] == int(not is_lost)
+        rows = self.port.answer(self.notes.did, ListSides("message", "", 10))
+        assert len(rows) == int(is_lost)
 
     def test_an_erasure_ends_a_pending_run_and_leaves_nothing_of_it(
         self, monkeypatch: pytest.MonkeyPatch

@@ -58,6 +58,8 @@ from rote.testing.space_suite.run_reads import RunReadTests
 from rote.testing.space_suite.run_recovery import SharedRunTests
 from rote.testing.space_suite.run_replays import RunReplayTests
 from rote.testing.space_suite.run_searches import RunSearchTests
+from rote.testing.space_suite.run_tier_replays import RunTierReplayTests
+from rote.testing.space_suite.run_tiers import RunTierTests
 from rote.testing.space_suite.run_traces import RunTraceTests
 from rote.testing.space_suite.run_vectors import RunVectorTests
 from rote.testing.space_suite.runs import RunTests
@@ -137,6 +139,8 @@ class SpaceSuite(
     RunEndTests,
     RunFailureTests,
     RunReplayTests,
+    RunTierTests,
+    RunTierReplayTests,
     RunTraceTests,
 ):
     """The tests for every store, also for one whose data ends with it."""
