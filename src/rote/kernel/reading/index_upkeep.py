@@ -147,14 +147,17 @@ def _follow(
         # One that is ahead of the log is damaged: the next question tells.
         is_usable = known is not None and known.noted <= before
         if known is None or not is_usable or not (was_asked or known.noted):
-            _fall_behind(writes, keeper, before)
+            noted = (
+                writes.rows.indexed(writes.number, keeper.name) if known is None else known.noted
+            )
+            _fall_behind(writes, keeper, before, noted)
             return None
     waiting = _adding(keeper, known.pending, changes)
     is_due = after - known.noted >= INDEX_BATCH_COMMITS
     is_light = not is_due and keeper.is_little(waiting)
     pending = waiting if is_light else keeper.lightened(waiting)
     if pending is None:
-        _fall_behind(writes, keeper, after)
+        _fall_behind(writes, keeper, after, known.noted)
         return None
     if not is_due and keeper.is_little(pending):
         return Coverage(known.noted, after, pending, known.erasures)
@@ -173,12 +176,11 @@ def _is_behind(writes: SpaceWriter, keeper: Keeper, version: int) -> bool:
         return True
     is_still = writes.rows.indexed(writes.number, keeper.name) == behind.noted
     if is_still:
-        _fall_behind(writes, keeper, version)
+        _fall_behind(writes, keeper, version, behind.noted)
     return is_still
 
 
-def _fall_behind(writes: SpaceWriter, keeper: Keeper, version: int) -> None:
-    noted = writes.rows.indexed(writes.number, keeper.name)
+def _fall_behind(writes: SpaceWriter, keeper: Keeper, version: int, noted: int) -> None:
     writes.space.behind[keeper.name] = Behind(version + INDEX_BEHIND_COMMITS, noted)
 
 

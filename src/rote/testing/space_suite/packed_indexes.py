@@ -340,6 +340,24 @@ class PackedIndexTests(PackedGround):
         assert max(index.packed) >= 300
         assert packed.verify().ok
 
+    def test_an_index_that_is_behind_is_not_looked_at_until_it_was_brought_on(
+        self, packed: Space, index: PackedWords, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each look would read all that it has missed."""
+        monkeypatch.setattr(segments, "PACKED_COMMIT_ROWS_MAX", 0)
+        monkeypatch.setattr(index_upkeep, "INDEX_BEHIND_COMMITS", 1)
+        packed.transact([put(f"urn:{number}", {"text": "red"}) for number in range(WAITING + 1)])
+        noted = index.noted
+        for number in range(9):
+            packed.set(A, {"text": f"red {number}"})
+        assert index.noted == noted
+        monkeypatch.setattr(segments, "PACKED_COMMIT_ROWS_MAX", 99)
+        self.exact(packed)
+        index.packed.clear()
+        for number in range(2 * WAITING):
+            packed.set(A, {"text": f"blue {number}"})
+        assert index.packed == [WAITING + 1]
+
     # -- transactions ------------------------------------------------------------------------------
 
     def test_a_transaction_notes_the_range_that_its_answer_is_about(self, packed: Space) -> None:
