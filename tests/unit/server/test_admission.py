@@ -193,7 +193,7 @@ def test_pages_of_spaces_name_no_other(served: Served) -> None:
 def test_rules_that_cannot_be_read_let_nobody_in(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def damaged(space: str, command: Read, answer: object) -> None:
+    def damaged(space: str, command: Any, answer: object) -> None:
         raise Corrupt("a planted fault")
 
     intercept(monkeypatch, served.server.service.port, Read, damaged)
