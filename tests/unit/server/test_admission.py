@@ -1,4 +1,4 @@
-"""Who may: refusals that say nothing, paths, spaces, and rights that are lost in flight."""
+"""Admission: refusals that say nothing, paths, spaces, and rights that are lost in flight."""
 
 import threading
 from collections.abc import Iterator
@@ -9,8 +9,11 @@ import pytest
 
 import rote
 from rote.access.tokens import TokenRight
+from rote.contract.commands import GetSide, Read
+from rote.errors import Corrupt
 from rote.opening.sources import SystemClock, SystemIds
 from rote.space import Space, Store
+from rote.testing.intercepting import intercept
 from rote.testing.keys import did_of, lend
 from rote.testing.postgres import database_url
 from rote.testing.serving import serving
@@ -168,6 +171,37 @@ def test_only_spaces_with_a_right_are_listed(served: Served) -> None:
     assert names(Signer(served.server, "eve").granted()) == []
     assert names(served.token("one", right="read", space=other.did)) == ["other"]
     assert names(served.token("all", right="read")) == ["notes", "other"]
+
+
+def test_pages_of_spaces_name_no_other(served: Served) -> None:
+    for name in ("a", "m", "n", "o", "z"):
+        space = served.store.space(name)
+        if name in "mo":
+            space.grant(CYD, "read")
+    cyd = Signer(served.server, "cyd").granted()
+    found, after = [], None
+    for _ in range(3):
+        page = cyd.command("spaces", {"limit": 1, "after": after}, space=None).json
+        found += [each["name"] for each in page["spaces"]]
+        after = page["next"]
+        assert after in (None, "m", "o")
+        if after is None:
+            break
+    assert (found, after) == (["m", "o"], None)
+
+
+def test_rules_that_cannot_be_read_let_nobody_in(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(space: str, command: Any, answer: object) -> None:
+        raise Corrupt("a planted fault")
+
+    intercept(monkeypatch, served.server.service.port, Read, damaged)
+    assert served.ben.read(A).status == 503
+    monkeypatch.undo()
+    assert served.ben.read(A).status == 200
+    intercept(monkeypatch, served.server.service.home._port, GetSide, damaged)
+    assert served.ben.read(A).status == 503
 
 
 def test_operators_make_spaces_and_others_see_theirs(served: Served) -> None:

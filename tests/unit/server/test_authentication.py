@@ -1,4 +1,4 @@
-"""Who asks: every way to show it, and every reason to refuse it, through real sockets."""
+"""Authentication: every way to show it, and every reason to refuse it, through real sockets."""
 
 from collections.abc import Iterator
 from pathlib import Path
