@@ -1,7 +1,9 @@
 """Entities by GET, PUT, PATCH and DELETE, compared with the embedded space."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -186,3 +188,22 @@ def test_bad_input_is_400_and_stores_nothing(
     assert reply.status == 400, reply
     assert reply.code in ("invalid_input", "invalid_value")
     assert server.space.version == 0
+
+
+def test_of_writers_that_race_under_if_match_none_is_lost(server: Served) -> None:
+    put(server, 0)
+    target = f"/v1/spaces/{server.space.name}/entity?id={quote(ID)}"
+
+    def add(times: int) -> None:
+        with server.another() as wire:
+            while times:
+                seen = wire.ask("GET", target)
+                body = canonical(seen.json + 1)
+                times -= wire.ask("PUT", target, body, if_match=seen.headers["etag"]).status == 200
+
+    threads = [threading.Thread(target=add, args=(10,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (server.space.get(ID), server.space.version) == (40, 41)
