@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import rote
 from rote.access.signed_requests import RequestLine, sign_request
@@ -21,10 +21,17 @@ from tests.wires import Reply, Wire
 _nonces = count()
 
 
+class Server(Protocol):
+    """A server, in this process or in another."""
+
+    url: str
+    did: str
+
+
 class Caller:
     """Somebody who asks a server; each request has a connection of its own."""
 
-    def __init__(self, server: Serving, **headers: str) -> None:
+    def __init__(self, server: Server, **headers: str) -> None:
         self.server = server
         self._headers = headers
 
@@ -51,11 +58,11 @@ class Caller:
         return self._headers
 
 
-def nobody(server: Serving) -> Caller:
+def nobody(server: Server) -> Caller:
     return Caller(server)
 
 
-def bearer(server: Serving, token: str | None) -> Caller:
+def bearer(server: Server, token: str | None) -> Caller:
     return Caller(server, authorization=f"Bearer {token}")
 
 
@@ -64,7 +71,7 @@ class Signer(Caller):
 
     def __init__(
         self,
-        server: Serving,
+        server: Server,
         name: str,
         *,
         proofs: Sequence[Mapping[str, Any]] = (),

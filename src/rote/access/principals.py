@@ -26,7 +26,7 @@ class Principal(Struct, frozen=True):
 
 
 class Standing(Struct, frozen=True):
-    """What a principal holds in one space now: each is enough by itself."""
+    """The rights of a principal in one space now: each is enough by itself."""
 
     held: tuple[Held, ...] = ()
     fault: Fault | None = None  # why its chain gives nothing

@@ -45,7 +45,7 @@ _digest = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):").fullmatch
 
 
 class RequestLine(Struct, frozen=True):
-    """What a request asks for, as it stands in its first line."""
+    """The first line of a request, as it stands there."""
 
     method: str
     path: str  # percent signs and all

@@ -39,7 +39,7 @@ find_secret = re.compile(r"rote_[0-9a-f]{12}_[A-Za-z0-9_-]{8}|rotg_[A-Za-z0-9_-]
 
 
 class TokenRight(Struct, frozen=True):
-    """What a named token allows; the ACL is not asked."""
+    """The right of a named token; the ACL is not asked."""
 
     right: Right
     space: str | None = None  # its did; None: every space, also later ones

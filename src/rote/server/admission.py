@@ -1,4 +1,4 @@
-"""Who may: lets a principal ask for a command, and gives it a port that does no more.
+"""Admission: lets a principal ask for a command, and gives it a port that does no more.
 
 admit ──> right of the row ──> AdmittedPort ──> for each command: rights as they are now, its path
                                                 rule, rules of side rows and of the ACL
@@ -9,7 +9,7 @@ admit ──> right of the row ──> AdmittedPort ──> for each command: ri
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from rote.access.acl import UNWRITTEN, granted
 from rote.access.principals import Principal
@@ -199,9 +199,20 @@ class AdmittedPort(PortLayer):
             raise no_such_space(asked) from None
 
     def _spaces(self, command: c.ListSpaces) -> SpacePage:
-        """Return a page of spaces, those of them in which the principal holds something."""
+        """Return a page of the spaces in which the principal holds something, and name no other."""
         page = self._port.answer("", command)
-        return SpacePage(tuple(info for info in page.spaces if self._is_shown(info)), page.next)
+        if self.principal.is_operator:
+            return page
+        shown: list[SpaceInfo] = []
+        while True:
+            shown += [info for info in page.spaces if self._is_shown(info)]
+            if len(shown) >= command.limit:
+                last = shown[command.limit - 1]
+                is_end = page.next is None and len(shown) == command.limit
+                return SpacePage(tuple(shown[: command.limit]), None if is_end else last.name)
+            if page.next is None:
+                return SpacePage(tuple(shown), None)
+            page = self._port.answer("", structs.replace(command, after=page.next))
 
     def _is_shown(self, info: SpaceInfo) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""Who asks: the principal of a request, by its Authorization or its signature.
+"""Authentication: finds the principal of a request, by its Authorization or its signature.
 
     Authorization: Bearer rote_…      the start token, or a named one    way `token`
     Authorization: Bearer rotg_…      a grant                            way `did`

@@ -1,4 +1,4 @@
-"""What a principal holds in a space now.
+"""Gates: look up the rights of a principal in a space, as they are now.
 
 Rights come from the space's ACL only for dids; an operator and a token bring theirs with them.
 """
@@ -17,7 +17,7 @@ from rote.access.rights import Held, covers
 from rote.contract import Caller, Clock, Port, SpaceInfo
 from rote.contract.commands import FindSpace, GetSide, PutSide, Read
 from rote.contract.table import PathRule, Right
-from rote.errors import Denied, InvalidInput, NotFound, RoteError
+from rote.errors import Corrupt, Denied, InvalidInput, NotFound, RoteError, Unavailable
 from rote.server.named import Named
 from rote.values import micros_of
 from rote.values.server_limits import ACLS_KEPT
@@ -26,7 +26,7 @@ DELEGATION = "delegation"  # the kind of side rows
 
 
 class Look(Struct, frozen=True):
-    """What a principal holds in a space at one moment."""
+    """The rights of a principal in a space at one moment."""
 
     standing: Standing
     acl: Acl | None  # None when it cannot be read, or was not asked
@@ -53,7 +53,7 @@ class Look(Struct, frozen=True):
 
 
 class Gates:
-    """What principals hold in spaces, looked up for every command. Any thread may ask."""
+    """Looks up the rights of principals in spaces, for every command. Any thread may ask."""
 
     def __init__(self, port: Port, *, open_creation: bool, clock: Clock) -> None:
         self.port = port
@@ -108,7 +108,10 @@ class Gates:
 
     def acl(self, space: str) -> tuple[Acl | None, int]:
         """Return the ACL in force, None when only operators have rights, and its version."""
-        (state,) = self.port.answer(space, Read((space,)))
+        try:
+            (state,) = self.port.answer(space, Read((space,)))
+        except Corrupt as error:
+            raise Unavailable("the ACL of the space cannot be read; run `rote verify`") from error
         key = (space, state.hash or "")
         if state.hash is None or state.erased:
             return acl_in(state), state.version

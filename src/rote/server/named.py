@@ -1,4 +1,4 @@
-"""What commands name: the ids, ranges and selectors that a right with a path is compared with.
+"""Names in commands: the ids, ranges and selectors that a right with a path is compared with.
 
 Whatever is not of the right form lies outside every path.
 """

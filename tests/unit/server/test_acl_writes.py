@@ -1,10 +1,35 @@
 """The ACL and delegations through a server: who writes them, and what they allow from then on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+import rote
+from rote.access.principals import Principal
+from rote.contract import Caller, PortLayer
+from rote.contract.commands import (
+    Command,
+    Compact,
+    CreateBranch,
+    DeleteBranch,
+    DropSide,
+    Erase,
+    GetSide,
+    MakeCommit,
+    Merge,
+    PutBlob,
+    PutPiece,
+    PutSide,
+    Read,
+    Work,
+)
+from rote.errors import NotFound
+from rote.kernel.kernel import TABLE as KERNEL
+from rote.opening.sources import SystemClock
+from rote.server.admission import Admission
+from rote.server.table import TABLE
+from rote.space.sources import port_of_store
 from rote.testing.keys import did_of
 from rote.values import canonical
 from tests.callers import Served, Signer, serving_notes, told
@@ -215,3 +240,89 @@ def test_who_lends_the_whole_space_lends_its_acl(served: Served) -> None:
     part = served.lend("ada", "dan", right="owner", path="did:")
     dan = Signer(served.server, "dan", proofs=[part]).granted()
     assert dan.command("acl_write", {"acl": served.acl({ADA: "owner"})}).status == 403
+
+
+# -- between a look and a commit -------------------------------------------------------------------
+
+
+class Meddling(PortLayer):
+    """A port that lets something happen just before a command of a principal reaches the store."""
+
+    meddle: Callable[[], object] | None = None
+
+    def answer(self, space: str, command: Command[Any], /) -> Any:
+        self._meddle(command)
+        return super().answer(space, command)
+
+    def begin(self, space: str, command: Work[Any], /) -> Any:
+        self._meddle(command)
+        return super().begin(space, command)
+
+    def for_caller(self, caller: Caller, /) -> "Meddling":
+        bound = Meddling(self._port.for_caller(caller))
+        bound.owner = self
+        return bound
+
+    owner: "Meddling | None" = None
+
+    def _meddle(self, command: Command[Any]) -> None:
+        owner = self.owner
+        if (
+            owner is not None
+            and owner.meddle is not None
+            and not isinstance(command, Read | GetSide)
+        ):
+            meddle, owner.meddle = owner.meddle, None
+            meddle()
+
+
+WRITES: list[Command[Any]] = [
+    MakeCommit([{"op": "set", "id": A, "value": 9}]),
+    MakeCommit([{"op": "set", "id": A, "value": 9}], reads=[{"id": A, "version": 1}]),
+    CreateBranch("new"),
+    DeleteBranch("side"),
+    Merge("side"),
+    PutSide("note", "k", 1, 0),
+    DropSide("note", "kept", 1),
+    PutBlob(),
+    Erase("a reason", id=A),
+    Compact(before=2),
+]
+
+
+@pytest.mark.parametrize("command", WRITES, ids=lambda command: type(command).__name__)
+@pytest.mark.parametrize("change", ["withdraw", "other"])
+def test_a_write_holds_only_under_the_acl_of_its_commit(command: Command[Any], change: str) -> None:
+    with rote.open(":memory:") as store:
+        notes = store.space("notes")
+        notes.set(A, 1)
+        notes.create_branch("side").set(B, 2)
+        notes.grant(ADA, "owner")
+        notes.grant(BEN, "owner")
+        port = port_of_store(store)
+        port.answer(notes.did, PutSide("note", "kept", 1, 0))
+        if isinstance(command, PutBlob):
+            command = PutBlob(port.answer(notes.did, PutPiece(None, 0, b"some bytes")))
+        meddling = Meddling(port)
+        admission = Admission(meddling, open_creation=False, clock=SystemClock())
+        row = TABLE[KERNEL.row(type(command)).name]
+        admitted = admission.admit(Principal(BEN, BEN), row, "notes").port
+
+        def ask() -> Any:
+            if isinstance(command, Work):
+                return admitted.begin(notes.did, command).result()
+            return admitted.answer(notes.did, command)
+
+        meddling.meddle = lambda: (
+            notes.withdraw(BEN) if change == "withdraw" else notes.grant(CYD, "read")
+        )
+        if change == "other":
+            ask()
+            assert meddling.meddle is None
+            return
+        with pytest.raises(NotFound):
+            ask()
+        last = next(iter(notes.log(newest=True, limit=1)))
+        assert (last.author, [fact.id for fact in last.facts]) == (None, [notes.did])
+        assert port.answer(notes.did, GetSide("note", "k")) is None
+        assert port.answer(notes.did, GetSide("note", "kept")) is not None

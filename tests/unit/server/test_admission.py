@@ -1,24 +1,33 @@
-"""Who may: refusals that say nothing, paths, spaces, and rights that are lost in flight."""
+"""Admission: refusals that say nothing, paths, spaces, and rights that are lost in flight."""
 
+import json
+import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 import rote
 from rote.access.tokens import TokenRight
+from rote.contract.commands import GetSide, Read
+from rote.errors import Corrupt
 from rote.opening.sources import SystemClock, SystemIds
-from rote.space import Space, Store
+from rote.space import Space
+from rote.testing.intercepting import intercept
 from rote.testing.keys import did_of, lend
 from rote.testing.postgres import database_url
 from rote.testing.serving import serving
 from rote.values import micros_of
-from tests.callers import Caller, Served, Signer, bearer, serving_notes, told
+from tests.callers import Caller, Served, Server, Signer, bearer, serving_notes, told
 from tests.lanes import examples
 from tests.wires import Reply, Wire
 
+ROTE = Path(sys.executable).with_name("rote")
 A, B = "urn:entity:a", "urn:other:b"
 ADA, BEN, CYD = did_of("ada"), did_of("ben"), did_of("cyd")
 
@@ -170,6 +179,37 @@ def test_only_spaces_with_a_right_are_listed(served: Served) -> None:
     assert names(served.token("all", right="read")) == ["notes", "other"]
 
 
+def test_pages_of_spaces_name_no_other(served: Served) -> None:
+    for name in ("a", "m", "n", "o", "z"):
+        space = served.store.space(name)
+        if name in "mo":
+            space.grant(CYD, "read")
+    cyd = Signer(served.server, "cyd").granted()
+    found, after = [], None
+    for _ in range(3):
+        page = cyd.command("spaces", {"limit": 1, "after": after}, space=None).json
+        found += [each["name"] for each in page["spaces"]]
+        after = page["next"]
+        assert after in (None, "m", "o")
+        if after is None:
+            break
+    assert (found, after) == (["m", "o"], None)
+
+
+def test_rules_that_cannot_be_read_let_nobody_in(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(space: str, command: Any, answer: object) -> None:
+        raise Corrupt("a planted fault")
+
+    intercept(monkeypatch, served.server.service.port, Read, damaged)
+    assert served.ben.read(A).status == 503
+    monkeypatch.undo()
+    assert served.ben.read(A).status == 200
+    intercept(monkeypatch, served.server.service.home._port, GetSide, damaged)
+    assert served.ben.read(A).status == 503
+
+
 def test_operators_make_spaces_and_others_see_theirs(served: Served) -> None:
     create = {"name": "notes"}
     assert served.ada.command("space_create", create, space=None).json["did"] == served.notes.did
@@ -221,9 +261,9 @@ def test_a_watch_ends_when_its_right_is_lost(served: Served) -> None:
         assert b"upserts" in next(pieces)
         served.notes.withdraw(CYD)
         served.notes.set(A, "secret")
-        rest = b"".join(pieces)
-        assert b"secret" not in rest
-        assert b'"error"' in rest
+        last = next(pieces)
+        assert b"secret" not in last
+        assert b'"error"' in last
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
@@ -238,57 +278,85 @@ def test_no_commit_above_a_revocation_was_allowed_by_the_acl_before(
             notes = first.space(f"notes-{number}")
             notes.grant(ADA, "owner")
             notes.grant(BEN, "write")
-            _hammer(first, second, notes, way, writers=4)
+            with serving(first, auth=("did",)) as near, serving(second, auth=("did",)) as far:
+                _hammer(near, far, notes, way)
 
 
-def _hammer(first: Store, second: Store, notes: Space, way: str, *, writers: int) -> None:
-    with (
-        serving(first, auth=("did",)) as near,
-        serving(second, auth=("did",)) as far,
-    ):
-        now = micros_of(SystemClock().now())
-        proof = lend("ben", "cyd", space=notes.did, now=now)
-        name, proofs = ("ben", []) if way == "acl" else ("cyd", [proof])
-        callers = [Signer(near, name, proofs=proofs).granted() for _ in range(writers)]
-        owner = Signer(far, "ada").granted()
-        begun, has_begun, done = (
-            threading.Barrier(writers + 1),
-            threading.Event(),
-            threading.Event(),
-        )
-        statuses: list[int] = []
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["acl", "delegation"])
+def test_the_same_holds_for_servers_in_processes_of_their_own(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "store.db"
+    with rote.open(path) as store, process_of(path) as near, process_of(path) as far:
+        for number in range(20):
+            notes = store.space(f"notes-{number}")
+            notes.grant(ADA, "owner")
+            notes.grant(BEN, "write")
+            _hammer(near, far, notes, way)
 
-        def write(caller: Caller, number: int) -> None:
-            begun.wait()
-            count = 0
-            while not done.is_set() or count < 5:
-                count += 1
-                reply = caller.set(f"urn:{number}:{count}", space=notes.name)
-                statuses.append(reply.status)
-                if len(statuses) >= 4 * writers:
-                    has_begun.set()
-                if reply.status != 200:
-                    return
 
-        threads = [
-            threading.Thread(target=write, args=each)
-            for each in zip(callers, range(writers), strict=True)
-        ]
-        for thread in threads:
-            thread.start()
+class ServerProcess(Struct):
+    """A server in a process of its own."""
+
+    url: str
+    did: str
+
+
+@contextmanager
+def process_of(path: Path) -> Iterator[ServerProcess]:
+    words = ["serve", "--store", str(path), "--port", "0", "--auth", "did", "--access-log", "none"]
+    with Popen([ROTE, *words, "--json"], stdout=PIPE) as process:
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        try:
+            yield ServerProcess(told["url"], told["did"])
+        finally:
+            process.terminate()
+
+
+def _hammer(near: Server, far: Server, notes: Space, way: str, *, writers: int = 4) -> None:
+    now = micros_of(SystemClock().now())
+    proof = lend("ben", "cyd", space=notes.did, now=now)
+    name, proofs = ("ben", []) if way == "acl" else ("cyd", [proof])
+    callers = [Signer(near, name, proofs=proofs).granted() for _ in range(writers)]
+    owner = Signer(far, "ada").granted()
+    begun, has_begun, done = (
+        threading.Barrier(writers + 1),
+        threading.Event(),
+        threading.Event(),
+    )
+    statuses: list[int] = []
+
+    def write(caller: Caller, number: int) -> None:
         begun.wait()
-        assert has_begun.wait(30)
-        if way == "acl":
-            acl = {"kind": "acl/1", "grants": {ADA: "owner"}}
-            answered = owner.command("acl_write", {"acl": acl}, space=notes.name)
-        else:
-            answered = owner.command("revoke", {"delegation": proof}, space=notes.name)
-        done.set()
-        for thread in threads:
-            thread.join()
-        assert answered.status == 200
-        version = answered.json["version"]
-        authors = [commit.author for commit in notes.log(since=version)]
-        assert authors == []
-        assert set(statuses) <= {200, 401, 404}
-        assert statuses.count(200) >= 3 * writers
+        count = 0
+        while not done.is_set() or count < 5:
+            count += 1
+            reply = caller.set(f"urn:{number}:{count}", space=notes.name)
+            statuses.append(reply.status)
+            if len(statuses) >= 4 * writers:
+                has_begun.set()
+            if reply.status != 200:
+                return
+
+    threads = [
+        threading.Thread(target=write, args=each)
+        for each in zip(callers, range(writers), strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    begun.wait()
+    assert has_begun.wait(30)
+    if way == "acl":
+        acl = {"kind": "acl/1", "grants": {ADA: "owner"}}
+        answered = owner.command("acl_write", {"acl": acl}, space=notes.name)
+    else:
+        answered = owner.command("revoke", {"delegation": proof}, space=notes.name)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert answered.status == 200
+    version = answered.json["version"]
+    authors = [commit.author for commit in notes.log(since=version)]
+    assert authors == []
+    assert set(statuses) <= {200, 401, 404}
+    assert statuses.count(200) >= 3 * writers

@@ -1,4 +1,4 @@
-"""Who asks: every way to show it, and every reason to refuse it, through real sockets."""
+"""Authentication: every way to show it, and every reason to refuse it, through real sockets."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -329,6 +329,24 @@ def test_failures_of_one_address_are_counted_for_a_while() -> None:
     for local in ("127.0.0.1", "::1", None):
         for _ in range(9):
             failures.count(local)
+
+
+def test_an_address_that_failed_too_often_waits_but_not_with_right_credentials(
+    store: Store,
+) -> None:
+    with serving(store, behind_proxy=True, failures=3) as server:
+        target, body = "/v1/now", b"{}"
+
+        def ask(token: str | None, address: str) -> Reply:
+            return bearer(server, token).ask("POST", target, body, x_forwarded_for=address)
+
+        for _ in range(3):
+            assert reason(ask("wrong", "192.0.2.1")) == "token"
+        refused = ask("wrong", "192.0.2.1")
+        assert (refused.status, refused.code) == (429, "too_many_requests")
+        assert "retry-after" in refused.headers
+        assert ask(server.token, "192.0.2.1").status == 200
+        assert reason(ask("wrong", "192.0.2.2")) == "token"
 
 
 def test_no_log_and_no_metric_shows_a_credential(store: Store, tmp_path: Path) -> None:

@@ -257,9 +257,9 @@ def _add(
         event=event,
         attempt=job.token,
     )
-    for id, before in changed.items():
+    for id, (before, patches) in changed.items():
         after, is_own = draft.entries[(number, id)], before.version > branch.fork_version
-        draft.changes.append(IndexChange(version, number, id, after, before, is_own))
+        draft.changes.append(IndexChange(version, number, id, after, before, is_own, patches))
     if job.key is not None:
         draft.note_key(job.key, job.payload)
     if job.attempt is not None:
@@ -271,16 +271,16 @@ def _add(
 
 def _complete(
     draft: Draft, job: Job, branch: BranchRow, steps: list[Step], ids: IdSource
-) -> dict[str, Entry]:
+) -> dict[str, tuple[Entry, tuple[bytes, ...] | None]]:
     """Give every step the salt of its entity, a new one for a new entity.
 
     Drawing a salt may fail, so this comes before anything is appended. Return the entities that
-    indexes follow, as the branch showed them before.
+    indexes follow, as the branch showed them before, with their patches if nothing else is done.
     """
-    changed: dict[str, Entry] = {}
+    changed: dict[str, tuple[Entry, tuple[bytes, ...] | None]] = {}
     known: dict[str, bytes] | None = None
     followed = draft.followed
-    for id, _, _, _, _, before, after in steps:
+    for id, _, kind, data, _, before, after in steps:
         salt = before.salt
         if salt is None:
             if known is None:
@@ -291,8 +291,11 @@ def _complete(
                 salt = job.salts[id] = ids.random_bytes(SALT_BYTES)
             draft.found_new = True
         after.salt = salt
-        if id.startswith(followed) and id not in changed:
-            changed[id] = before
+        if id.startswith(followed):
+            first, patches = changed.get(id) or (before, ())
+            if patches is not None:
+                patches = None if kind != PATCH or data is None else (*patches, data)
+            changed[id] = first, patches
     return changed
 
 

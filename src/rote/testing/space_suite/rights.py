@@ -141,7 +141,7 @@ class RightTests(SpaceGround):
         rows = (("a", 1), ("b", 1), ("x", 1))
         self.port.answer(self.did, DropSides("note", rows))
         left = self.port.answer(self.did, ListSides("note"))
-        assert [(row.key, row.fence) for row in left] == [("b", 2), ("c", 1)]
+        assert [(row.key, row.fence) for row in left.rows] == [("b", 2), ("c", 1)]
         with pytest.raises(InvalidInput):
             self.port.answer(self.did, DropSides("key", (("a", 1),)))
         with pytest.raises(InvalidInput):
