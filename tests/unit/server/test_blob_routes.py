@@ -192,3 +192,10 @@ def test_a_damaged_blob_is_cut_short_of_its_length(server: Served) -> None:
         patch.setattr(type(port), "answer", damaged)
         with server.another() as wire, pytest.raises(Closed):
             wire.ask("GET", f"/v1/spaces/{server.space.name}/blobs/{HASH}")
+
+
+def test_bytes_that_are_there_already_leave_no_upload(server: Served) -> None:
+    for _ in range(2):
+        assert put(server).status == 200
+        assert server.ask("POST", "blobs", DATA, content_type="text/plain").status == 200
+    assert uploads(server) == 0

@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
+from rote.contract.commands import MakeCommit
+from rote.kernel import Kernel
 from rote.values import canonical
 from tests.served import Served, served
 from tests.wires import Reply
@@ -207,3 +209,20 @@ def test_of_writers_that_race_under_if_match_none_is_lost(server: Served) -> Non
     for thread in threads:
         thread.join()
     assert (server.space.get(ID), server.space.version) == (40, 41)
+
+
+def test_a_write_between_the_look_and_the_commit_is_seen(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    etag = put(server, 1).headers["etag"]
+    answer, raced = Kernel.answer, []
+
+    def racing(self: Kernel, space: str, command: Any) -> Any:
+        if isinstance(command, MakeCommit) and not raced:
+            raced.append(answer(self, space, MakeCommit([{"op": "set", "id": ID, "value": 2}])))
+        return answer(self, space, command)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Kernel, "answer", racing)
+        assert put(server, 3, if_match=etag).status == 412
+    assert server.space.get(ID) == 2

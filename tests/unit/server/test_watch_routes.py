@@ -1,5 +1,6 @@
 """Watches as server-sent events and as lines, compared with embedded frames."""
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -166,8 +167,8 @@ def test_a_server_holds_so_many_watches() -> None:
 
 def test_a_reader_that_never_reads_holds_up_nobody(server: Served) -> None:
     with server.another() as stuck, server.another() as wire:
-        for slow in (stuck,):
-            slow.send(slow.request("GET", target(server)))
+        stuck.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        stuck.send(stuck.request("GET", target(server)))
         stream = Stream(wire, wire.request("GET", target(server)))
         stream.frame()
         for number in range(8):  # more than sockets take
