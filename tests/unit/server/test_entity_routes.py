@@ -1,10 +1,14 @@
 """Entities by GET, PUT, PATCH and DELETE, compared with the embedded space."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from rote.contract.commands import MakeCommit
+from rote.kernel import Kernel
 from rote.values import canonical
 from tests.served import Served, served
 from tests.wires import Reply
@@ -186,3 +190,39 @@ def test_bad_input_is_400_and_stores_nothing(
     assert reply.status == 400, reply
     assert reply.code in ("invalid_input", "invalid_value")
     assert server.space.version == 0
+
+
+def test_of_writers_that_race_under_if_match_none_is_lost(server: Served) -> None:
+    put(server, 0)
+    target = f"/v1/spaces/{server.space.name}/entity?id={quote(ID)}"
+
+    def add(times: int) -> None:
+        with server.another() as wire:
+            while times:
+                seen = wire.ask("GET", target)
+                body = canonical(seen.json + 1)
+                times -= wire.ask("PUT", target, body, if_match=seen.headers["etag"]).status == 200
+
+    threads = [threading.Thread(target=add, args=(10,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (server.space.get(ID), server.space.version) == (40, 41)
+
+
+def test_a_write_between_the_look_and_the_commit_is_seen(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    etag = put(server, 1).headers["etag"]
+    answer, raced = Kernel.answer, []
+
+    def racing(self: Kernel, space: str, command: Any) -> Any:
+        if isinstance(command, MakeCommit) and not raced:
+            raced.append(answer(self, space, MakeCommit([{"op": "set", "id": ID, "value": 2}])))
+        return answer(self, space, command)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Kernel, "answer", racing)
+        assert put(server, 3, if_match=etag).status == 412
+    assert server.space.get(ID) == 2

@@ -196,3 +196,18 @@ def test_what_is_not_there_is_404_also_as_lines(server: Served) -> None:
         assert reply.status == 404, route
     target = f"/v1/spaces/{server.first.name}/entities?branch=none"
     assert server.wire.ask("GET", target, accept=LINES).status == 404
+
+
+def test_lines_of_the_log_end_where_it_ended(server: Served) -> None:
+    server.new_space()
+    for number in range(12):
+        server.space.set("urn:big", "x" * 1_000_000 + str(number))
+    with server.another() as wire:
+        wire.send(wire.request("GET", f"/v1/spaces/{server.space.name}/log", accept=LINES))
+        wire.head()
+        chunks = wire.chunks()
+        first = next(chunks)
+        for number in range(5):
+            server.space.set("urn:small", number)
+        lines = (first + b"".join(chunks)).splitlines()
+    assert [decode(line)["version"] for line in lines] == list(range(1, 13))

@@ -359,3 +359,11 @@ def test_a_run_that_would_write_something_else_is_refused(server: Served) -> Non
     fence = port.answer(did, PutSide(RUN, run_id, body, fence)).fence
     reply = server.command("commit_run", {"run_id": run_id, "fence": fence})
     assert (reply.status, server.space.version) == (400, 0)
+
+
+def test_a_delete_that_is_repeated_has_still_deleted(server: Served) -> None:
+    rote.Memory(server.space).put("long_term", "fact", "a", {})
+    for way in ({"attempt": ATTEMPT}, {"attempt": ATTEMPT}):
+        reply = server.command("memory_delete", {"arguments": KEY, **way})
+        assert reply.json == {"ok": True, "deleted": True}
+    assert server.command("memory_delete", {"arguments": KEY}).json["deleted"] is False

@@ -1,5 +1,6 @@
 """Watches as server-sent events and as lines, compared with embedded frames."""
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -166,12 +167,12 @@ def test_a_server_holds_so_many_watches() -> None:
 
 def test_a_reader_that_never_reads_holds_up_nobody(server: Served) -> None:
     with server.another() as stuck, server.another() as wire:
-        for slow in (stuck,):
-            slow.send(slow.request("GET", target(server)))
+        stuck.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        stuck.send(stuck.request("GET", target(server)))
         stream = Stream(wire, wire.request("GET", target(server)))
         stream.frame()
-        for number in range(20):
-            server.space.set("urn:n:1", "x" * 100_000 + str(number))
+        for number in range(8):  # more than sockets take
+            server.space.set("urn:n:1", "x" * 1_500_000 + str(number))
             assert stream.frame()["upserts"][0]["value"].endswith(str(number))
 
 
@@ -220,3 +221,14 @@ def test_a_watch_of_a_space_that_is_erased_ends_with_the_error(server: Served) -
         event = stream.event()
         assert event["event"] == "error"
         assert decode(event["data"].encode())["error"]["code"] == "not_found"
+
+
+def test_nobody_looks_for_watches_that_are_gone(server: Served) -> None:
+    watches = server.server.service.watches
+    with server.another() as wire:
+        stream = Stream(wire, wire.request("GET", target(server)))
+        stream.frame()
+        assert watches._lookout._waiters
+    while watches.count:
+        server.space.set("urn:n:0", 1)
+    assert not watches._lookout._waiters and not watches._lookout._woken
