@@ -17,6 +17,7 @@ from rote.contract.vectors import vectors_name
 from rote.contract.wire import Message, decode_command, encode_answer
 from rote.errors import RoteError
 from rote.kernel.kernel import TABLE as KERNEL
+from rote.records.index import RECORDS
 from rote.server.server_space import SERVER_SPACE
 from rote.server.statuses import status_of
 from rote.server.table import TABLE
@@ -31,7 +32,7 @@ ATTEMPT = "ab" * 16
 HASH = "0" * 64
 VECTORS = vectors_name("words", "1", 2)
 ROW = bytes(32) + bytes([127, 0]) + (1).to_bytes(4, "big")
-QUERY = {"select": ["urn:entity:*"]}
+QUERY = {"select": {"urn:entity:*": {}}}
 
 
 def sets(**values: Any) -> dict[str, Any]:
@@ -64,10 +65,15 @@ STORY: list[tuple[str, dict[str, Any], str | None]] = [
     ("commit", {"operations": [{"op": "delete", "id": "urn:entity:none"}]}, "notes"),
     ("commit", {"operations": [{"op": "fly", "id": A}]}, "notes"),
     ("commit", {"operations": "none"}, "notes"),
+    ("commit", sets(a={"n": 3}) | {"bodies": False}, "notes"),
+    ("commit", sets(a={"n": 4}) | {"unchanged_since": 1}, "notes"),
+    ("commit", sets(a={"n": 4}) | {"unchanged_since": 3}, "notes"),
     ("settle", {"attempt": ATTEMPT}, "notes"),
     ("settle", {"attempt": "cd" * 16}, "notes"),
     ("made", {"key": "k1", "call": {}, "ids": [A, B]}, "notes"),
     ("read", {"ids": [A, B, "urn:entity:none"]}, "notes"),
+    ("read", {"ids": [A, B], "known": [HASH, None]}, "notes"),
+    ("read", {"ids": [A], "known": []}, "notes"),
     ("read", {"ids": [A], "version": 1}, "notes"),
     ("read", {"ids": [A], "version": 99}, "notes"),
     ("read", {"ids": [], "branch": "none"}, "notes"),
@@ -80,7 +86,7 @@ STORY: list[tuple[str, dict[str, Any], str | None]] = [
     ("log", {"since": 1}, "notes"),
     ("log", {"newest": True, "limit": 1}, "notes"),
     ("find", {"index": "none"}, "notes"),
-    ("find", {"index": "records/1"}, "notes"),
+    ("find", {"index": RECORDS.name}, "notes"),
     ("postings", {"index": "words/1", "terms": ["more"]}, "notes"),
     ("query", {"query": QUERY}, "notes"),
     ("query", {"query": {"select": 1}}, "notes"),
@@ -94,6 +100,8 @@ STORY: list[tuple[str, dict[str, Any], str | None]] = [
     ("merge", {"source": "draft", "dry_run": True}, "notes"),
     ("merge", {"source": "draft", "resolutions": {B: {"value": 7}}}, "notes"),
     ("merge", {"source": "draft", "resolutions": {B: 7}}, "notes"),
+    ("merge", {"source": "draft", "key": "k3"}, "notes"),
+    ("merge", {"source": "draft", "key": "k3"}, "notes"),
     ("delete_branch", {"name": "draft"}, "notes"),
     ("put_side", {"kind": "note", "key": "x", "body": {"n": 1}, "fence": 0}, "notes"),
     ("put_side", {"kind": "note", "key": "x", "body": {"n": 2}, "fence": 7}, "notes"),
@@ -122,7 +130,7 @@ STORY: list[tuple[str, dict[str, Any], str | None]] = [
     ("compact", {"before": 3}, "notes"),
     ("foundation_out", {}, "notes"),
     ("log", {"since": 0}, "notes"),
-    ("sides_in", {"page": {"rows": [], "next": None}}, "notes"),
+    ("sides_in", {"page": {"after": ["", ""], "until": None, "rows": []}}, "notes"),
     ("copy_in", {"page": {"commits": [], "keys": []}}, "notes"),
     ("adopt", {"did": "did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp", "name": "new"},
      None),
