@@ -112,7 +112,7 @@ def is_allowed(
     )
 
 
-@settings(max_examples=examples(350, 60_000))
+@settings(max_examples=examples(350, 20_000))
 @given(st.data())
 def test_a_chain_allows_exactly_what_all_of_its_steps_and_the_acl_allow(
     data: st.DataObject,

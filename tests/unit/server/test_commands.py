@@ -32,7 +32,7 @@ ATTEMPT = "ab" * 16
 HASH = "0" * 64
 VECTORS = vectors_name("words", "1", 2)
 ROW = bytes(32) + bytes([127, 0]) + (1).to_bytes(4, "big")
-QUERY: Any = {"select": {"urn:entity:*": {}}}
+QUERY: dict[str, Any] = {"select": {"urn:entity:*": {}}}
 
 
 def sets(**values: Any) -> dict[str, Any]:
