@@ -166,12 +166,18 @@ def test_a_server_holds_so_many_watches() -> None:
 
 
 def test_a_reader_that_never_reads_holds_up_nobody(server: Served) -> None:
+    waiters = server.server.service.watches._lookout._waiters
     with server.another() as stuck, server.another() as wire:
         stuck.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         stuck.send(stuck.request("GET", target(server)))
+        stuck.head()
+        others = set(waiters[server.space.did])
         stream = Stream(wire, wire.request("GET", target(server)))
         stream.frame()
+        (waiter,) = waiters[server.space.did] - others
         for number in range(8):  # more than sockets take
+            while not waiter.is_listening:  # it has rested, and has to be woken
+                server.wire.ask("GET", "/health")
             server.space.set("urn:n:1", "x" * 1_500_000 + str(number))
             assert stream.frame()["upserts"][0]["value"].endswith(str(number))
 
