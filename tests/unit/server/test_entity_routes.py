@@ -215,7 +215,8 @@ def test_a_write_between_the_look_and_the_commit_is_seen(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     etag = put(server, 1).headers["etag"]
-    answer, raced = Kernel.answer, []
+    answer = Kernel.answer
+    raced: list[Any] = []
 
     def racing(self: Kernel, space: str, command: Any) -> Any:
         if isinstance(command, MakeCommit) and not raced:
