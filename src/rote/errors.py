@@ -212,9 +212,10 @@ class Conflict(RoteError):
 class PayloadMismatch(RoteError):
     """A key that was used before, for something else."""
 
-    def __init__(self, key: str, *, version: int) -> None:
+    def __init__(self, key: str, *, version: int, message: str | None = None) -> None:
         super().__init__(
-            f"key {key!r} already stands for other operations (version {version});"
+            message
+            or f"key {key!r} already stands for other operations (version {version});"
             " repeat exactly those, or take a new key for a new write",
             key=key,
             version=version,
