@@ -119,7 +119,8 @@ def _check_guard(draft: Draft, guard: Guard) -> None:
     row = draft.side(guard.kind, guard.key)
     if row is None or row.fence != guard.fence:
         raise Denied(
-            f"{guard.kind} {guard.key!r} was taken over by another owner; nothing was written",
+            f"{guard.kind} {guard.key!r} was given back or taken over by another owner; nothing was"
+            " written",
             kind=guard.kind,
             key=guard.key,
             expected_fence=guard.fence,
