@@ -153,7 +153,7 @@ BENCHMARKS = [
     Benchmark(
         "tier/sqlite-insert",
         "sqlite.execute of an insert vs apsw in process, fsync",
-        2.5,
+        2,
         1.2,
         insert,
         "at most",

@@ -6,7 +6,7 @@
 The first envelope under an id stays. With a root the files of `mailbox_files.py` have the same envelopes.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rote.errors import Denied, InvalidInput, NotFound, PayloadMismatch
@@ -14,7 +14,7 @@ from rote.space import Space
 from rote.tiers.envelopes import check_result, check_task
 from rote.tiers.fs.adapter import open_root
 from rote.tiers.grants import check_granted
-from rote.tiers.mailbox_files import Found, MailboxFiles
+from rote.tiers.mailbox_files import OWN_TASKS, RESULTS, TASKS, Found, MailboxFiles
 from rote.tiers.options import checked_options
 from rote.tiers.verbs import Parameter, Verb, table
 from rote.values import Json, canonical, check_run_id
@@ -96,15 +96,17 @@ class AgentTier:
         return getattr(self, f"_{verb}")(granted, **arguments)
 
     def close(self) -> None:
-        files, self._files = self._files, None
-        if files is not None:
-            files.close()
+        if self._files is not None:
+            self._files.close()
 
     def _send_task(self, granted: Mapping[str, Json], envelope: Json) -> Json:
         task = check_task(envelope)
-        is_new = self._keep(TASK, task)
-        if is_new and self._files is not None:
-            self._files.append_task(task)
+        if self._files is None:
+            self._keep(TASK, task)
+        else:
+            with self._files.tasks_held() as lines:  # no bridge writes the line in between
+                if self._keep(TASK, task):
+                    lines.append([task])
         return task["task_id"]
 
     def _read_task(self, granted: Mapping[str, Json], task_id: str) -> Json:
@@ -163,8 +165,15 @@ class AgentTier:
         rejected: list[Json] = []
         tasks_in, tasks = self._take_in(files.tasks(), TASK, granted, rejected)
         results_in, results = self._take_in(files.results(), RESULT, granted, rejected)
-        tasks_out = self._give_out(TASK, tasks, files.append_task, granted)
-        results_out = self._give_out(RESULT, results, files.write_result, granted)
+        tasks_out = self._give_out_tasks(files, tasks, granted, rejected)
+        results_out = 0
+        for envelope in self._missing(RESULT, results, granted):
+            try:
+                files.write_result(envelope)
+                results_out += 1
+            except (Denied, InvalidInput) as error:  # a link, or a folder, has its name
+                file = f"{RESULTS}/{envelope['task_id']}.json"
+                rejected.append(Found(file, None, None).rejected(str(error)))
         return {
             "tasks_in": tasks_in,
             "tasks_out": tasks_out,
@@ -195,22 +204,38 @@ class AgentTier:
                 rejected.append(each.rejected(str(error)))
         return count, there
 
-    def _give_out(
+    def _give_out_tasks(
         self,
-        kind: str,
+        files: MailboxFiles,
         there: set[str],
-        write: Callable[[Any], None],
         granted: Mapping[str, Json],
+        rejected: list[Json],
     ) -> int:
-        missing = [each for each in self._kept(kind, None) if each["task_id"] not in there]
-        written = [each for each in missing if self._may_pass(kind, each, granted)]
-        for envelope in written:
-            write(envelope)
-        return len(written)
+        missing = self._missing(TASK, there, granted)
+        try:
+            if missing:
+                with files.tasks_held() as lines:
+                    there = lines.ids()  # others may have written some meanwhile
+                    missing = [each for each in missing if each["task_id"] not in there]
+                    lines.append(missing)
+        except (Denied, InvalidInput) as error:
+            rejected.append(Found(f"{TASKS}/{OWN_TASKS}", None, None).rejected(str(error)))
+            return 0
+        return len(missing)
+
+    def _missing(
+        self, kind: str, there: set[str], granted: Mapping[str, Json]
+    ) -> list[dict[str, Json]]:
+        """Return the envelopes of the space that no file has."""
+        return [
+            each
+            for each in self._kept(kind, None)
+            if each["task_id"] not in there and self._may_pass(kind, each, granted)
+        ]
 
     def _may_pass(self, kind: str, envelope: Json, granted: Mapping[str, Json]) -> bool:
         task = envelope if kind == TASK else self._space.get(TASK + envelope["task_id"])
-        if task is None:
+        if type(task) is not dict:
             raise no_task(envelope["task_id"])
         return _is_granted(granted, task.get("target_agent"))
 
@@ -222,7 +247,7 @@ class AgentTier:
 
     def _task(self, granted: Mapping[str, Json], task_id: str) -> dict[str, Json]:
         state = self._space.read(TASK + task_id)
-        if not state.exists:
+        if not state.exists or type(state.value) is not dict:
             raise no_task(task_id)
         check_granted(granted, TARGETS, state.value.get("target_agent"))
         task: dict[str, Json] = state.value

@@ -68,6 +68,7 @@ class CacheFile:
 
     def __init__(self, path: str) -> None:
         self._path = Path(path).absolute()
+        self._process = os.getpid()
         self._failure: Unavailable | None = None  # of a write that left a part of a line
         self._descriptor = -1
         try:
@@ -172,6 +173,10 @@ class CacheFile:
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
+            if os.getpid() == self._process:
+                # A fork of this process may have the same descriptor for longer.
+                with suppress(OSError):
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
     def __del__(self) -> None:

@@ -113,8 +113,6 @@ def _steps(path: str) -> list[str]:
     steps = path.split(".")
     if "" in steps:
         raise _bad_path(path, "a step is empty")
-    if len(steps) > DEPTH_MAX:
-        raise _bad_path(path, f"it has more than {DEPTH_MAX} steps")
     return steps
 
 

@@ -8,14 +8,15 @@ a torn line it begins on a line of its own. A file is replaced whole. Files are 
 """
 
 import stat
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
 from rote.errors import InvalidValue, LimitExceeded, NotFound, RoteError, system_failure
 from rote.tiers.envelopes import bad_envelope, check_result, check_task
-from rote.tiers.fs.files import Folder
+from rote.tiers.fs.files import Folder, Root
 from rote.values import Json, canonical, decode
-from rote.values.limits import MAILBOX_FILE_BYTES_MAX, VALUE_BYTES_MAX
+from rote.values.limits import FS_READ_BYTES, VALUE_BYTES_MAX
 
 TASKS, RESULTS = "tasks", "results"
 OWN_TASKS = "openclaw_agent_tasks.jsonl"
@@ -35,62 +36,86 @@ class Found(NamedTuple):
         return {"file": self.file, "line": self.line, "reason": reason}
 
 
+class TaskLines:
+    """The file of our own tasks, while its folder is held."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def append(self, envelopes: Iterable[Json]) -> None:
+        """Add a line for each; many at once, because senders wait meanwhile."""
+        data = bytearray()
+        for envelope in envelopes:
+            data += (b"\n" if data else b"") + canonical(envelope)
+            if len(data) >= FS_READ_BYTES:
+                self._folder.append_line(OWN_TASKS, bytes(data))
+                data.clear()
+        if data:
+            self._folder.append_line(OWN_TASKS, bytes(data))
+
+    def ids(self) -> set[str]:
+        """Return the ids of the tasks that it has."""
+        try:
+            lines = list(_tasks_in(self._folder, OWN_TASKS))
+        except NotFound:
+            return set()
+        return {each.envelope["task_id"] for each in lines if each.envelope is not None}
+
+
 class MailboxFiles:
     """The folder of a mailbox."""
 
-    def __init__(self, root: Folder) -> None:
+    def __init__(self, root: Root) -> None:
         self._root = root
 
     def close(self) -> None:
         self._root.close()
 
-    def append_task(self, envelope: Json) -> None:
-        with self._root.step(TASKS, make=True) as folder, folder.held():
-            folder.append_line(OWN_TASKS, canonical(envelope))
+    @contextmanager
+    def tasks_held(self) -> Iterator[TaskLines]:
+        """Hold the file of our own tasks; Denied (not_plain) when it is a link."""
+        with self._folder(TASKS, make=True) as folder, folder.held():
+            folder.look_for_file(OWN_TASKS)
+            yield TaskLines(folder)
 
     def write_result(self, envelope: dict[str, Json]) -> None:
         name = f"{envelope['task_id']}{_RESULT}"
-        with self._root.step(RESULTS, make=True) as folder, folder.held():
+        with self._folder(RESULTS, make=True) as folder, folder.held():
             folder.replace(name, canonical(envelope) + b"\n", folder.look_for_file(name))
 
     def read_result(self, task_id: str) -> dict[str, Json] | None:
         """Return the result of a task; None without a file, bad_envelope when it holds another thing."""
         try:
-            with self._root.step(RESULTS) as folder:
-                data = folder.read(
-                    f"{task_id}{_RESULT}", size_bytes_max=VALUE_BYTES_MAX, limit=_LIMIT
-                )
+            with self._folder(RESULTS) as folder:
+                return _result_in(folder, task_id)
         except NotFound:
             return None
-        return _result_in(data, task_id)
 
     def tasks(self) -> Iterator[Found]:
         """Yield the tasks of all files, by file and line."""
         for name in self._names(TASKS, _LINES):
-            data = self._read(TASKS, name)
-            if isinstance(data, Found):
-                yield data
-                continue
-            for number, line in enumerate(data.split(b"\n"), 1):
-                if line.strip():
-                    yield _found(
-                        f"{TASKS}/{name}", number, lambda line=line: check_task(_read(line))
-                    )
+            try:
+                with self._folder(TASKS) as folder:
+                    yield from _tasks_in(folder, name)
+            except (RoteError, OSError) as error:
+                yield Found(f"{TASKS}/{name}", None, None, _reason(error, name))
 
     def results(self) -> Iterator[Found]:
         for name in self._names(RESULTS, _RESULT):
-            data = self._read(RESULTS, name)
-            if isinstance(data, Found):
-                yield data
-                continue
-            task_id = name.removesuffix(_RESULT)
-            yield _found(
-                f"{RESULTS}/{name}", None, lambda data=data, id=task_id: _result_in(data, id)
-            )
+            file = f"{RESULTS}/{name}"
+            try:
+                with self._folder(RESULTS) as folder:
+                    yield Found(file, None, _result_in(folder, name.removesuffix(_RESULT)))
+            except (RoteError, OSError) as error:
+                yield Found(file, None, None, _reason(error, name))
+
+    def _folder(self, name: str, *, make: bool = False) -> Folder:
+        with self._root.open() as root:
+            return root.step(name, make=make)
 
     def _names(self, folder: str, ending: str) -> list[str]:
         try:
-            with self._root.step(folder) as opened:
+            with self._folder(folder) as opened:
                 return sorted(
                     name
                     for name, found in opened.entries()
@@ -101,32 +126,30 @@ class MailboxFiles:
         except NotFound:
             return []
 
-    def _read(self, folder: str, name: str) -> bytes | Found:
-        try:
-            with self._root.step(folder) as opened:
-                return opened.read(name, size_bytes_max=MAILBOX_FILE_BYTES_MAX, limit=_LIMIT)
-        except (RoteError, OSError) as error:
-            told = (
-                error
-                if isinstance(error, RoteError)
-                else system_failure("cannot read", error, name)
-            )
-            return Found(f"{folder}/{name}", None, None, str(told))
+
+def _tasks_in(folder: Folder, name: str) -> Iterator[Found]:
+    """Yield the tasks of a file; a line that is none, or too long, spoils itself only."""
+    file = f"{TASKS}/{name}"
+    for number, line in enumerate(folder.lines(name, size_bytes_max=VALUE_BYTES_MAX), 1):
+        if line.strip():
+            try:
+                yield Found(file, number, check_task(_read(line)))
+            except RoteError as error:
+                yield Found(file, number, None, str(error))
 
 
-def _found(file: str, line: int | None, check: Any) -> Found:
-    try:
-        return Found(file, line, check())
-    except RoteError as error:
-        return Found(file, line, None, str(error))
+def _reason(error: Exception, name: str) -> str:
+    told = system_failure("cannot read", error, name) if isinstance(error, OSError) else error
+    return str(told)
 
 
 def _read(data: bytes) -> Json:
     return decode(data, size_bytes_max=VALUE_BYTES_MAX)
 
 
-def _result_in(data: bytes, task_id: str) -> dict[str, Json]:
+def _result_in(folder: Folder, task_id: str) -> dict[str, Json]:
     try:
+        data = folder.read(f"{task_id}{_RESULT}", size_bytes_max=VALUE_BYTES_MAX, limit=_LIMIT)
         envelope = check_result(_read(data))
     except (InvalidValue, LimitExceeded) as error:
         raise bad_envelope("a result", "", f"JSON: {error}") from None

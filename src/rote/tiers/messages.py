@@ -4,7 +4,8 @@
                                                     drop delete it, nothing else writes it
     side row  message <queue>/<id>@<branch>         tries and lease, from the first take on; it goes with
                                                     the message
-    index     messages/1, term <queue>/<put_at>     for the order
+    index     messages/1, term <queue>/<put_at>     for the order; a row has `put_at`, too, so that a message
+                                                    with one is found without the index
 
 A commit's time is never before that of an earlier commit, so the order by `put_at` is that of versions;
 between messages of one instant, versions and places in a commit decide. Frozen: all of these names.
@@ -37,14 +38,18 @@ class MessageIndex:
         named, put_at = _entity(id), _put_at(value)
         if named is None or put_at is None:
             return ()  # another program wrote something else there
-        return (f"{named[1]}/{put_at - MICROS_MIN:020d}",)
+        return (term_of(named[1], put_at),)
+
+
+def term_of(queue: str, put_at: int) -> str:
+    return f"{queue}/{put_at - MICROS_MIN:020d}"
 
 
 MESSAGES = MessageIndex()
 
 
 def _put_at(value: Json) -> int | None:
-    if type(value) is not dict or type(value.get("max_tries")) is not int:
+    if type(value) is not dict or type(value.get("max_tries")) is not int or "payload" not in value:
         return None
     try:
         return parse_time(value.get("put_at"))
@@ -83,6 +88,7 @@ class Tries(Struct, frozen=True, kw_only=True):
 
     tries: int  # so many takes
     max_tries: int
+    put_at: int  # microseconds
     lease: str | None  # of the last take; None after a nack
     until: int | None  # microseconds: the end of the lease, or of the delay after a nack
 
@@ -92,6 +98,9 @@ class Tries(Struct, frozen=True, kw_only=True):
     def is_away(self, now: int) -> bool:
         """Return whether it is leased or delayed."""
         return self.until is not None and now < self.until
+
+    def is_ready(self, now: int) -> bool:
+        return not self.is_away(now) and not self.is_dead(now)
 
     def body(self) -> dict[str, Json]:
         return structs.asdict(self)

@@ -7,24 +7,36 @@ on however many machines. An ack is a commit that deletes the message and drops 
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from rote.contract import Guard, Hit, IdSource, SideRow, TokenSource
 from rote.contract.commands import AwaitCommit, DropSide, GetSide, ListSides, MakeCommit, PutSide
-from rote.errors import Busy, Denied, InvalidInput, LimitExceeded, NotFound
+from rote.errors import Busy, Compacted, Denied, InvalidInput, LimitExceeded, NotFound
 from rote.space import Space
 from rote.space.sources import port_of, shared_now
 from rote.tiers.grants import check_granted
-from rote.tiers.messages import ID_BYTES, KIND, MESSAGES, Message, Tries, id_of_key, tries_in
+from rote.tiers.messages import (
+    ID_BYTES,
+    KIND,
+    MESSAGES,
+    Message,
+    Tries,
+    id_of_key,
+    term_of,
+    tries_in,
+)
 from rote.tiers.options import checked_options
 from rote.tiers.verbs import Parameter, Verb, table
-from rote.values import Json, canonical, check_space_name, format_time
+from rote.values import Json, canonical, check_space_name, format_time, parse_time
 from rote.values.limits import (
     AWAIT_SECONDS_MAX,
     CONTENTION_ATTEMPTS_MAX,
     LEASE_SECONDS_DEFAULT,
     LEASE_SECONDS_MAX,
+    MERGES_LOOKED_FOR_MAX,
     MESSAGE_BYTES_DEFAULT,
     MESSAGE_PLACES_KEPT,
     MESSAGE_TRIES_DEFAULT,
@@ -103,6 +115,13 @@ class Found(NamedTuple):
     due: int | None  # when one that is leased or delayed will be ready, microseconds
 
 
+class Start(NamedTuple):
+    """A place in a queue, at a look: every message before it has a row."""
+
+    term: str
+    version: int  # of the space, before the look
+
+
 def queue_settings(options: Mapping[str, Any]) -> dict[str, Json]:
     return checked_options("queue", _OPTIONS, options)
 
@@ -126,9 +145,7 @@ class QueueTier:
         self._settings = settings
         self._ids = ids
         self._tokens = tokens
-        self._oldest: dict[
-            str, str
-        ] = {}  # by queue, the term of its oldest message at the last look
+        self._starts: dict[str, Start] = {}  # by queue
         self._versions: dict[str, int] = {}  # of entities, for the order within one instant
         self._places: dict[str, int] = {}  # in their commits
 
@@ -179,19 +196,24 @@ class QueueTier:
     def _look(self, queue: str, micros: int) -> Found:
         """Take the oldest message that is ready."""
         now, rows, due = self._now(), self._rows(queue), None
-        for message in self._ordered(queue):
+        for message in self._ordered(queue, rows, lambda tries: tries.is_ready(now)):
             row = rows.get(message.id)
-            tries = None if row is None else tries_in(row)
-            if not self._is_seen(message):
+            is_away = row is not None and not tries_in(row).is_ready(now)
+            if is_away or not self._is_seen(message):
                 continue
-            if tries is not None and tries.is_away(now):
-                assert tries.until is not None
-                if tries.tries < tries.max_tries:
-                    due = tries.until if due is None else min(due, tries.until)
-            elif tries is None or not tries.is_dead(now):
+            try:
                 taken = self._claim(message, row, now + micros)
-                if taken is not None:
-                    return Found(taken, None)
+            except Denied as error:
+                _check_moved(error)
+                due = now  # others have it now: another look tells until when
+                continue
+            if taken is not None:
+                return Found(taken, None)
+        for row in rows.values():
+            tries = tries_in(row)
+            if tries.is_away(now) and tries.tries < tries.max_tries:
+                assert tries.until is not None
+                due = tries.until if due is None else min(due, tries.until)
         return Found(None, due)
 
     def _is_seen(self, message: Message) -> bool:
@@ -199,28 +221,30 @@ class QueueTier:
         return True
 
     def _claim(self, message: Message, row: SideRow | None, until: int) -> dict[str, Json] | None:
-        """Lease a message; None when others have taken or acknowledged it meanwhile."""
+        """Lease a message; None when it is gone, Denied when others have moved its row."""
         state = self._space.read(message.entity)
         if not state.exists:
+            if row is not None:
+                self._forget(message, row)
             return None
-        before = 0 if row is None else tries_in(row).tries
         tries = Tries(
-            tries=before + 1,
+            tries=1 if row is None else tries_in(row).tries + 1,
             max_tries=state.value["max_tries"],
+            put_at=parse_time(state.value["put_at"]),
             lease=self._tokens.token().hex(),
             until=until,
         )
-        try:
-            moved = self._move(message, tries, 0 if row is None else row.fence)
-        except Denied as error:
-            _check_moved(error)
-            return None
+        moved = self._move(message, tries, 0 if row is None else row.fence)
         # An ack drops the row, and then a row that is absent looks like a message never tried.
         if not self._space.glance(message.entity).exists:
-            with suppress(Denied):
-                self._port.answer(self._space.did, DropSide(KIND, message.key, moved.fence))
+            self._forget(message, moved)
             return None
         return {**_shown(message, state.value, tries), "lease": tries.lease}
+
+    def _forget(self, message: Message, row: SideRow) -> None:
+        """Drop the row of a message that is gone."""
+        with suppress(Denied):
+            self._port.answer(self._space.did, DropSide(KIND, message.key, row.fence))
 
     # -- with a lease ------------------------------------------------------------------------------
 
@@ -237,8 +261,7 @@ class QueueTier:
     def _nack(self, queue: str, id: str, lease: str, delay_seconds: float) -> Json:
         def give_back(message: Message, row: SideRow, tries: Tries) -> Json:
             until = self._now() + int(delay_seconds * _SECOND) if delay_seconds else None
-            given = Tries(tries=tries.tries, max_tries=tries.max_tries, lease=None, until=until)
-            self._move(message, given, row.fence)
+            self._move(message, replace(tries, lease=None, until=until), row.fence)
             return {"ok": True, "dead": tries.tries >= tries.max_tries}
 
         return self._held(self._message(queue, id), lease, give_back)
@@ -246,10 +269,7 @@ class QueueTier:
     def _extend(self, queue: str, id: str, lease: str, lease_seconds: float | None) -> Json:
         def extend(message: Message, row: SideRow, tries: Tries) -> Json:
             until = self._now() + self._micros(lease_seconds)
-            longer = Tries(
-                tries=tries.tries, max_tries=tries.max_tries, lease=tries.lease, until=until
-            )
-            self._move(message, longer, row.fence)
+            self._move(message, replace(tries, until=until), row.fence)
             return {"leased_until": format_time(until)}
 
         return self._held(self._message(queue, id), lease, extend)
@@ -260,6 +280,9 @@ class QueueTier:
         def look(row: SideRow | None) -> R:
             if row is None or tries_in(row).lease != lease:
                 raise lost(message.queue, message.id)
+            if not self._space.glance(message.entity).exists:
+                self._forget(message, row)  # erased, or deleted by a merge
+                raise lost(message.queue, message.id)
             return act(message, row, tries_in(row))
 
         return self._settled(message, look)
@@ -267,9 +290,9 @@ class QueueTier:
     # -- looking on --------------------------------------------------------------------------------
 
     def _peek(self, queue: str, limit: int, dead: bool) -> Json:
-        items: list[Json] = []
+        now, items = self._now(), []
         for message, tries in self._told(queue):
-            if (tries is not None and tries.is_dead(self._now())) is not dead:
+            if (tries is not None and tries.is_dead(now)) is not dead:
                 continue
             state = self._space.read(message.entity)
             if state.exists:
@@ -291,9 +314,12 @@ class QueueTier:
 
     def _told(self, queue: str) -> Iterator[tuple[Message, Tries | None]]:
         rows = self._rows(queue)
-        for message in self._ordered(queue):
+        for message in self._ordered(queue, rows, lambda _: True):
             row = rows.get(message.id)
-            yield message, None if row is None else tries_in(row)
+            if row is None:
+                yield message, None
+            elif self._space.glance(message.entity).exists:
+                yield message, tries_in(row)
 
     # -- the dead ----------------------------------------------------------------------------------
 
@@ -302,7 +328,9 @@ class QueueTier:
 
         def revive(row: SideRow | None) -> Json:
             found = self._dead(message, row)
-            self._port.answer(self._space.did, DropSide(KIND, message.key, found.fence))
+            # The row stays: without it fences would begin again, and an old take might fit.
+            fresh = replace(tries_in(found), tries=0, lease=None, until=None)
+            self._move(message, fresh, found.fence)
             return {"ok": True}
 
         return self._settled(message, revive)
@@ -367,76 +395,118 @@ class QueueTier:
         found: dict[str, SideRow] = {}
         after, size = start, SIDES_READ_FIRST
         while True:
-            rows = self._port.answer(self._space.did, ListSides(KIND, after, size))
-            for row in rows:
+            page = self._port.answer(self._space.did, ListSides(KIND, after, size))
+            for row in page.rows:
                 if not row.key.startswith(start):
                     return found
                 if row.key.endswith(end):
                     found[row.key[len(start) : -len(end)]] = row
-            if len(rows) < size:
+            if page.next is None:
                 return found
-            after, size = rows[-1].key, PAGE_MAX
+            after, size = page.next, PAGE_MAX
 
-    def _ordered(self, queue: str) -> Iterator[Message]:
-        """Yield the messages of a queue in the order of their puts."""
-        for _, group in groupby(self._hits(queue), key=lambda hit: hit.term):
+    def _ordered(
+        self, queue: str, rows: Mapping[str, SideRow], is_wanted: Callable[[Tries], bool]
+    ) -> Iterator[Message]:
+        """Yield the messages of a queue in the order of their puts.
+
+        is_wanted  may leave out messages with a row; one that is gone may be among them
+        """
+        start = self._start(queue)
+        tried = ((id, tries_in(row)) for id, row in rows.items())
+        early = [
+            Hit(term, self._message(queue, id).entity)
+            for id, tries in tried
+            if (term := term_of(queue, tries.put_at)) < start.term and is_wanted(tries)
+        ]
+        early.sort(key=lambda hit: hit.term)
+        hits = chain(early, self._hits(queue, start, rows))
+        for _, group in groupby(hits, key=lambda hit: hit.term):
             ids = [hit.id for hit in group]
             if len(ids) > 1:
                 ids = self._by_version(ids)
             for id in ids:
-                yield self._message(queue, id.rpartition("/")[2])
+                yield self._message(queue, _id_in(id))
 
-    def _hits(self, queue: str) -> Iterator[Hit]:
-        """Yield messages by the instants of their puts; few at first, because most takes end there.
+    def _start(self, queue: str) -> Start:
+        """Return the place from which on the index is walked.
 
-        The index keeps what is gone, and a walk passes it by. Below the oldest message that was there
-        no new one comes, as commits never go back in time; but a merge may bring old ones.
+        The index keeps what is gone, and a walk passes it by. Before the oldest message without a
+        row no new one comes, as commits never go back in time; but a merge may bring old ones.
         """
-        size, last, start = MESSAGES_READ_FIRST, None, f"{queue}/"
-        is_steady = not self._space.is_pinned and len(self._space.branches()) == 1
-        if is_steady:
-            start = self._oldest.get(queue, start)
+        first = Start(f"{queue}/", self._space.version)
+        kept = self._starts.get(queue)
+        if kept is None or self._space.is_pinned:
+            return first
+        if len(self._space.branches()) > 1 and self._may_be_merged(kept.version):
+            return first
+        return Start(kept.term, first.version)
+
+    def _may_be_merged(self, since: int) -> bool:
+        """Return whether a merge may have brought messages since a version."""
+        try:
+            commits = list(self._space.log(since=since, limit=MERGES_LOOKED_FOR_MAX))
+        except Compacted:
+            return True
+        return len(commits) == MERGES_LOOKED_FOR_MAX or any(each.event for each in commits)
+
+    def _hits(self, queue: str, start: Start, rows: Mapping[str, SideRow]) -> Iterator[Hit]:
+        """Yield messages by the instants of their puts; few at first, because most takes end there."""
+        size, last, is_noted = MESSAGES_READ_FIRST, None, self._space.is_pinned
         while True:
             page = list(
                 self._space.find(
-                    MESSAGES.name, start=start, end=f"{queue}0", after=last, limit=size
+                    MESSAGES.name, start=start.term, end=f"{queue}0", after=last, limit=size
                 )
             )
-            if page and last is None and is_steady:
-                self._remember(queue, page[0].term)
-            yield from page
+            for hit in page:
+                if not is_noted and _id_in(hit.id) not in rows:
+                    self._remember(queue, Start(hit.term, start.version))
+                    is_noted = True
+                yield hit
+            last = page[-1] if page else last
             if len(page) < size:
-                return
-            size, last = min(8 * size, PAGE_MAX), page[-1]
+                break
+            size = min(8 * size, PAGE_MAX)
+        if last is not None and not is_noted:
+            self._remember(queue, Start(last.term, start.version))
 
-    def _remember(self, queue: str, term: str) -> None:
-        if len(self._oldest) >= QUEUES_REMEMBERED:
-            self._oldest.clear()
-        self._oldest[queue] = term
+    def _remember(self, queue: str, start: Start) -> None:
+        if len(self._starts) >= QUEUES_REMEMBERED:
+            self._starts.clear()
+        self._starts[queue] = start
 
     def _by_version(self, ids: list[str]) -> list[str]:
         """Return entities of one instant by version, and by their places in one commit."""
         if len(self._versions) > MESSAGE_PLACES_KEPT:
-            self._versions.clear()
-            self._places.clear()
+            # Other threads go on with the dictionaries that they have.
+            self._versions, self._places = {}, {}
+        versions, places = self._versions, self._places
         for id in ids:
-            if id not in self._versions:
-                self._versions[id] = self._space.glance(id).version
-        ids.sort(key=self._versions.__getitem__)
+            if id not in versions:
+                versions[id] = self._space.glance(id).version
         ordered: list[str] = []
-        for version, group in groupby(ids, key=self._versions.__getitem__):
+        ids.sort(key=versions.__getitem__)
+        for version, group in groupby(ids, key=versions.__getitem__):
             together = list(group)
             if len(together) > 1:
-                self._find_places(version, together)
-                together.sort(key=lambda id: self._places.get(id, 0))
+                self._find_places(version, together, places)
+                together.sort(key=lambda id: places.get(id, 0))
             ordered += together
         return ordered
 
-    def _find_places(self, version: int, ids: list[str]) -> None:
-        if any(id not in self._places for id in ids):
-            with suppress(NotFound):  # it was compacted away, and the order with it
-                for fact in self._space.commit(version).facts:
-                    self._places[fact.id] = fact.index
+    def _find_places(self, version: int, ids: list[str], places: dict[str, int]) -> None:
+        if all(id in places for id in ids):
+            return
+        try:
+            places.update((fact.id, fact.index) for fact in self._space.commit(version).facts)
+        except NotFound:  # it was compacted away; the facts of living messages are there
+            for id in ids:
+                places.update((fact.id, fact.index) for fact in self._space.history(id, limit=1))
+
+
+def _id_in(entity: str) -> str:
+    return entity.rpartition("/")[2]
 
 
 def put_operation(message: Message, payload: Json, settings: Mapping[str, Any]) -> dict[str, Json]:

@@ -50,6 +50,7 @@ def adapters_in_run(adapters: Mapping[str, Adapter], run: ScopedRun) -> dict[str
             made[name] = RunAgentTier(adapter, run)
         elif isinstance(adapter, QueueTier) and run.is_buffered:
             made[name] = RunQueueTier(adapter, run)
+        made[name].verbs = adapter.verbs  # it offers what can be called on the space
     return made
 
 
@@ -58,6 +59,7 @@ class RunQueueTier(QueueTier):
 
     def __init__(self, outer: QueueTier, run: ScopedRun) -> None:
         super().__init__(outer._space, outer._settings, ids=outer._ids, tokens=outer._tokens)
+        self._starts = outer._starts  # else the first take of each run walks the queue's past
         self._run = run
 
     def again(self, verb: str, arguments: Mapping[str, Any], result: Any, /) -> None:

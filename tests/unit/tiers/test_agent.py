@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,11 @@ from typing import Any
 import pytest
 
 import rote
-from rote.errors import Denied, InvalidInput, NotFound, PayloadMismatch, RoteError
+from rote.errors import Denied, InvalidInput, NotFound, PayloadMismatch, RoteError, Unavailable
+from rote.tiers import mailbox_files
+from rote.tiers.agent import AgentTier
+from rote.tiers.fs.adapter import open_root
+from rote.tiers.fs.files import Folder
 from rote.values import canonical, decode
 
 LEVEL = {"tasks_in": 0, "tasks_out": 0, "results_in": 0, "results_out": 0, "rejected": []}
@@ -316,7 +321,130 @@ def test_files_that_are_links_are_left_alone(store: rote.Store, root: Path) -> N
     assert code_of(host.agent.send_task, task("t2")) == "not_plain"
     assert (root / "secret").read_text() == "mine\n"
     link.unlink()
-    assert host.agent.bridge() == {**LEVEL, "tasks_out": 2}  # the space has them all the same
+    assert host.agent.bridge() == LEVEL  # what was refused is nowhere
+    assert host.agent.tasks(status="all")["items"] == []
+
+
+def test_a_link_in_the_way_of_a_bridge_is_told_and_the_rest_is_written(
+    store: rote.Store, root: Path
+) -> None:
+    plain = rote.Host("operator-controlled", store=store)
+    for id in ("t1", "t2", "t3"):
+        plain.agent.send_task(task(id))
+        plain.agent.post_result(result(id))
+    (root / "secret").write_text("mine\n")
+    for folder, name in (("results", "t1.json"), ("tasks", "openclaw_agent_tasks.jsonl")):
+        (root / folder).mkdir()
+        (root / folder / name).symlink_to(root / "secret")
+    (root / "results" / "t2.json").mkdir()
+    told = filed(store, root).agent.bridge()
+    assert [(each["file"], each["line"]) for each in told.pop("rejected")] == [
+        ("tasks/openclaw_agent_tasks.jsonl", None),
+        ("results/t1.json", None),
+        ("results/t2.json", None),
+    ]
+    assert told == {"tasks_in": 0, "tasks_out": 0, "results_in": 0, "results_out": 1}
+    assert (root / "secret").read_text() == "mine\n"
+
+
+def test_a_file_of_any_size_is_read_and_a_line_that_is_too_long_spoils_itself_only(
+    store: rote.Store, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size_max = len(canonical(task("t0")))
+    monkeypatch.setattr(mailbox_files, "VALUE_BYTES_MAX", size_max)
+    host = filed(store, root)
+    for number in range(3):
+        host.agent.send_task(task(f"t{number}"))
+    path = root / "tasks" / "openclaw_agent_tasks.jsonl"
+    for length in (1, 2, size_max, size_max + 1, size_max + 2, 3 * size_max):
+        path.write_bytes(path.read_bytes() + b" " * size_max + b"x" * length + b"\n")
+    host.agent.send_task(task("t3"))
+    told = host.agent.bridge()
+    assert [each["line"] for each in told.pop("rejected")] == [4, 5, 6, 7, 8, 9]
+    assert told == dict.fromkeys(told, 0)
+
+
+def test_a_bridge_holds_the_file_for_few_writes(
+    store: rote.Store, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = rote.Host("operator-controlled", store=store)
+    sent = [task(f"t{number:03}", description="x" * 100) for number in range(60)]
+    for each in sent:
+        plain.agent.send_task(each)
+    writes: list[int] = []
+    append_line = Folder.append_line
+
+    def counted(self: Folder, name: str, line: bytes) -> None:
+        writes.append(len(line))
+        append_line(self, name, line)
+
+    monkeypatch.setattr(Folder, "append_line", counted)
+    monkeypatch.setattr(mailbox_files, "FS_READ_BYTES", 5_000)
+    assert filed(store, root).agent.bridge() == {**LEVEL, "tasks_out": 60}
+    assert lines(root) == sent
+    assert len(writes) < 6
+    assert max(writes) < 6_000
+
+
+def test_two_bridges_at_once_write_a_line_once(
+    store: rote.Store, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rote.Host("operator-controlled", store=store).agent.send_task(task())
+    missing = AgentTier._missing
+    outcomes: list[Any] = []
+
+    def missing_before_another_bridge(self: AgentTier, *args: Any) -> Any:
+        found = missing(self, *args)
+        monkeypatch.undo()
+        if not outcomes:
+            outcomes.append(filed(store, root).agent.bridge())
+        return found
+
+    monkeypatch.setattr(AgentTier, "_missing", missing_before_another_bridge)
+    outcomes.append(filed(store, root).agent.bridge())
+    assert outcomes == [{**LEVEL, "tasks_out": 1}, LEVEL]
+    assert lines(root) == [task()]
+
+
+def test_a_bridge_between_the_commit_and_the_line_of_a_task_writes_it_once(
+    store: rote.Store, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = AgentTier._keep
+    bridge = threading.Thread(target=filed(store, root).agent.bridge)
+
+    def keep_and_meet(self: AgentTier, *args: Any) -> bool:
+        is_new = keep(self, *args)
+        bridge.start()
+        bridge.join(0.1)  # it ends, unless it waits for the line
+        return is_new
+
+    monkeypatch.setattr(AgentTier, "_keep", keep_and_meet)
+    filed(store, root).agent.send_task(task())
+    bridge.join()
+    assert lines(root) == [task()]
+
+
+def test_closed_files_are_not_those_of_others(root: Path, tmp_path: Path) -> None:
+    """A thread closes the host while another one writes; the descriptor is soon another folder's."""
+    files = mailbox_files.MailboxFiles(open_root(str(root)))
+    files.close()
+    (tmp_path / "other").mkdir()
+    taken = [os.open(tmp_path / "other", os.O_RDONLY) for _ in range(20)]
+    with pytest.raises(Unavailable):
+        files.write_result(result())
+    for descriptor in taken:
+        os.close(descriptor)
+    assert list((tmp_path / "other").iterdir()) == []
+
+
+def test_other_entities_under_its_names_are_no_tasks(store: rote.Store, root: Path) -> None:
+    store.space("default").set("agent:task/t1", 5)
+    host = filed(store, root)
+    assert code_of(host.agent.read_task, "t1") == "no_task"
+    assert code_of(host.agent.post_result, result()) == "no_task"
+    (root / "results").mkdir()
+    (root / "results" / "t1.json").write_bytes(canonical(result()))
+    assert [each["file"] for each in host.agent.bridge()["rejected"]] == ["results/t1.json"]
 
 
 def test_lines_of_several_writers_never_mix(tmp_path: Path, root: Path) -> None:

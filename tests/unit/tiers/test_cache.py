@@ -181,6 +181,28 @@ def test_one_host_at_a_time_has_a_file(tmp_path: Path) -> None:
         assert host.cache.get("n", "k")["found"]
 
 
+def test_a_fork_keeps_no_file_from_the_next_host(tmp_path: Path) -> None:
+    path = str(tmp_path / "warm.cache")
+    host = host_of(path=path)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(write)
+        os.read(read, 1)
+        del host  # it ends nothing of its parent
+        os._exit(0)
+    os.close(read)
+    with pytest.raises(Busy):
+        host_of(path=path)
+    host.close()
+    with host_of(path=path) as again:
+        os.close(write)
+        os.waitpid(child, 0)
+        with pytest.raises(Busy):
+            host_of(path=path)
+        again.cache.set("n", "k", 1)
+
+
 def test_entries_that_left_stay_away_and_smaller_bounds_hold(tmp_path: Path) -> None:
     path = str(tmp_path / "warm.cache")
     with host_of(path=path, max_entries=3) as host:

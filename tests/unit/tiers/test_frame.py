@@ -35,8 +35,7 @@ def test_a_path_leads_to_a_value(host: rote.Host, path: str, value: Any) -> None
     "path",
     [
         "b", "a.c", "a.b.2", "a.b.-1", "a.b.01", "a.b.+1", "a.b.1.d", "a.b.x", "s.0", "s.length", "n.x",
-        "a.b.1.c.d", "list.0", "a.b.٠", "a.b.99999999999999999999999",
-    ],
+        "a.b.1.c.d", "list.0", "a.b.٠", "a.b.99999999999999999999999", ".".join("a" * 65)],
 )  # fmt: skip
 def test_a_missing_step_gives_the_default_and_never_walks_into_it(
     host: rote.Host, path: str
@@ -49,7 +48,7 @@ def test_a_missing_step_gives_the_default_and_never_walks_into_it(
 
 
 @pytest.mark.parametrize("verb", ["get", "set", "delete"])
-@pytest.mark.parametrize("path", [".", "a.", ".a", "a..b", "..", ".".join("a" * 65)])
+@pytest.mark.parametrize("path", [".", "a.", ".a", "a..b", ".."])
 def test_a_path_with_an_empty_step_is_refused(host: rote.Host, verb: str, path: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         host.call("frame", verb, [path, 1] if verb == "set" else [path])
@@ -132,7 +131,7 @@ def test_a_frame_nests_as_deep_as_any_value(host: rote.Host) -> None:
     for _ in range(60):
         deep = [deep]
     host.frame.set("x.y.z", deep)  # 61 levels of it below 3
-    for path in ("x.y.z.0.0", "w.x.y.z"):
+    for path in ("x.y.z.0.0", "w.x.y.z", ".".join("a" * 65)):
         with pytest.raises(InvalidInput):
             host.frame.set(path, deep)
     assert rote.canonical(host.frame.get())

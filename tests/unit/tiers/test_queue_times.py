@@ -1,11 +1,20 @@
 """Leases and delays by the clock of the store, to the microsecond."""
 
+import threading
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 
 import rote
+from rote.contract.commands import AwaitCommit, PutSide
+from rote.engines.sqlite.reader import SqliteReader
+from rote.space.sources import port_of
 from rote.testing.clocks import FixedClock
+from rote.testing.intercepting import intercept
+from rote.values import parse_time
 
 Q = "alerts"
 
@@ -57,3 +66,64 @@ def test_a_waiting_take_gets_what_falls_due() -> None:
         host.queue.nack(Q, message["id"], message["lease"], 0.1)
         taken = [host.queue.take(Q, None, 30)["message"]["payload"] for _ in range(2)]
     assert taken == ["leased", "delayed"]
+
+
+def test_a_waiting_take_that_lost_a_message_gets_it_when_its_lease_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two takers were woken by one put; the one that got the message dies."""
+    with rote.open(":memory:") as store:
+        host, other = (rote.Host("network-restricted", store=store) for _ in range(2))
+        host.queue.put(Q, "once")
+        met: list[Any] = []
+
+        def meet(space: str, command: PutSide, answer: Any) -> Any:
+            if not met:
+                met.append(None)
+                met.append(other.queue.take(Q, lease_seconds=0.05)["message"])
+            return answer(command)
+
+        intercept(monkeypatch, port_of(store.space("default")), PutSide, meet)
+        message = host.queue.take(Q, 1, 60)["message"]
+    assert (message["payload"], message["tries"], met[1]["tries"]) == ("once", 2, 1)
+    # It came when the lease of the other had ended, and not at the end of the wait.
+    ended, taken = (parse_time(each["leased_until"]) for each in (met[1], message))
+    assert taken - ended < 40_000_000
+
+
+def test_a_waiting_take_runs_no_statement_while_nothing_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements: list[object] = []
+    looks: list[int] = []  # the statements before each look at the head, once it waits
+    waits, has_looked = threading.Event(), threading.Event()
+    head = SqliteReader.head
+
+    def counted(self: SqliteReader, space: int) -> Any:
+        if waits.is_set():
+            looks.append(len(statements))
+            if len(looks) == 10:
+                has_looked.set()
+        return head(self, space)
+
+    def watch(connection: apsw.Connection) -> None:
+        connection.trace_v2(apsw.SQLITE_TRACE_STMT, statements.append)
+
+    def wait(space: str, command: AwaitCommit, answer: Any) -> Any:
+        waits.set()
+        return answer(command)
+
+    monkeypatch.setattr(apsw, "connection_hooks", [*apsw.connection_hooks, watch])
+    monkeypatch.setattr(SqliteReader, "head", counted)
+    with rote.open(tmp_path / "memory.db") as store:
+        host = rote.Host("network-restricted", store=store)
+        intercept(monkeypatch, port_of(store.space("default")), AwaitCommit, wait)
+        taken: list[Any] = []
+        taker = threading.Thread(target=lambda: taken.append(host.queue.take(Q, None, 30)))
+        taker.start()
+        assert has_looked.wait(30)
+        host.queue.put(Q, "woken")
+        taker.join()
+    assert taken[0]["message"]["payload"] == "woken"
+    assert looks[:10] == [looks[0]] * 10
+    assert 0 < looks[0] < len(statements)

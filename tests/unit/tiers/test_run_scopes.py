@@ -174,3 +174,8 @@ def test_names_of_all_hosts_in_a_run_are_redacted_in_all_of_its_calls(
             second.memory.put("ops", "k", "i", found)
     assert SECRET.encode() not in path.read_bytes()
     assert host.queue.peek("q")["items"][0]["payload"] == {"password": SECRET, "token": SECRET}
+
+
+def test_a_scope_in_a_run_offers_what_its_host_offers(space: rote.Space, host: rote.Host) -> None:
+    with space.run(**TERMS) as run, host.scope(run=run) as flow:
+        assert flow.capabilities() == host.capabilities()

@@ -62,7 +62,7 @@ class SqliteReader(BlobReader, PackedReader):
     ) -> None:
         self._failed = failed  # called with every driver error; returns the one to raise
         self.in_use = threading.Lock()  # so that nobody closes it in the middle of a statement
-        self._heads: dict[int, HeadRow] = {}
+        self._heads: dict[int, HeadRow | None] = {}  # None: the space is empty
         self._state: object = None  # of the file when `_heads` was last cleared
         self._log_mark: LogMark | None = None
         self._chunk_bytes = 0  # of data read since memory was last given back
@@ -90,17 +90,15 @@ class SqliteReader(BlobReader, PackedReader):
             self._heads.clear()
             self._state = state
         head = self._heads.get(space)
-        if head is None:
+        if head is None and space not in self._heads:
             rows = self._all(
                 "select version, hash, at from commits where space = ?"
                 " order by version desc limit 1",
                 (space,),
             )
-            if not rows:
-                if not self._all("select 1 from spaces where number = ?", (space,)):
-                    raise no_space()
-                return None
-            head = self._heads[space] = HeadRow(*rows[0])
+            if not rows and not self._all("select 1 from spaces where number = ?", (space,)):
+                raise no_space()
+            head = self._heads[space] = HeadRow(*rows[0]) if rows else None
         return head
 
     def _look_for_commits(self) -> object:

@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from rote.contract.commands import AwaitCommit, Command, DropSide, Find, GetSide, ListSides, PutSide
+from rote.contract.commands import AwaitCommit, Command, Find, GetSide, GlanceAt, ListSides, PutSide
 from rote.errors import Denied, InvalidInput, LimitExceeded, NotFound, PayloadMismatch, RoteError
 from rote.opening.hosts import Host
 from rote.space import Space
 from rote.testing.intercepting import intercept
 from rote.testing.space_suite.ground import SpaceGround, port_of
-from rote.tiers.messages import KIND, id_of_key
-from rote.values import digest
+from rote.tiers import queue as queue_tier
+from rote.tiers.messages import KIND, id_of_key, term_of
+from rote.values import digest, parse_time
 
 Q = "alerts"
 # Seconds: longer than any machine needs to wake a taker.
@@ -47,13 +48,13 @@ class QueueGround(SpaceGround):
 
     def expire(self, id: str | None = None) -> None:
         """Let leases and delays run out: on every engine, whatever its clock."""
-        for row in self.port.answer(self.did, ListSides(KIND, "", 1_000)):
+        for row in self.port.answer(self.did, ListSides(KIND, "", 1_000)).rows:
             if id is None or id in row.key:
                 body = {**row.body, "until": 0}
                 self.port.answer(self.did, PutSide(KIND, row.key, body, row.fence))
 
     def rows(self) -> list[str]:
-        return [row.key for row in self.port.answer(self.did, ListSides(KIND, "", 1_000))]
+        return [row.key for row in self.port.answer(self.did, ListSides(KIND, "", 1_000)).rows]
 
     def depth(self, host: Host | None = None) -> tuple[int, int, int]:
         told = (host or self.host).queue.depth(Q)
@@ -86,7 +87,15 @@ class QueueTests(QueueGround):
             ]
         )  # fmt: skip
         self.put("last")
-        assert self.taken() == ["first", *range(6), "last"]
+        host = self.host_on(self.space.create_branch("try"))
+        assert self.take(host)["payload"] == "first"
+        assert [item["payload"] for item in self.host.queue.peek(Q, 8)["items"]][1:-1] == [
+            *range(6)
+        ]
+        self.put(1, 2, 3, queue="elsewhere")
+        self.space.compact(keep=1)
+        assert self.taken(self.host_on(self.space)) == ["first", *range(6), "last"]
+        assert self.taken(host) == [*range(6), "last"]
 
     def test_a_message_is_an_entity_with_its_history(self) -> None:
         (id,) = self.put({"n": 1})
@@ -260,13 +269,20 @@ class QueueTests(QueueGround):
         assert self.space.merge("try").status == "merged"
         assert self.taken() == ["old", "newer"]
 
-    def test_a_long_past_is_passed_by(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The index keeps messages that are gone; a take begins behind them."""
+    @pytest.mark.parametrize("branches", [1, 2])
+    def test_a_long_past_is_passed_by(self, branches: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The index keeps messages that are gone; a take begins behind them, and behind the dead."""
         starts: list[str] = []
+        if branches == 2:
+            self.space.create_branch("try")
+        host = self.host_on(self.space, max_tries=1)
+        dead = host.queue.put(Q, "dead")
+        host.queue.nack(Q, dead, self.take(host)["lease"])
         for number in range(5):
             self.clock.move(seconds=1)
             self.put(number)
-            self.done(self.take())
+            newest = self.space.commit(self.space.version).at
+            self.done(self.take(host), host)
         self.put("last")
 
         def note(space: str, command: Find, answer: Any) -> Any:
@@ -275,9 +291,14 @@ class QueueTests(QueueGround):
 
         with monkeypatch.context() as patches:
             intercept(patches, self.port, Find, note)
-            assert self.take()["payload"] == "last"
-        assert len(starts) == 1
-        assert starts[0] > f"{Q}/0"
+            assert self.take(host)["payload"] == "last"
+        assert starts == [term_of(Q, parse_time(newest))]
+        assert self.depth(host) == (0, 1, 1)
+        assert host.queue.peek(Q, dead=True)["items"][0]["id"] == dead
+        host.queue.revive(Q, dead)
+        self.put("newer")
+        assert self.depth(host) == (2, 1, 0)
+        assert self.taken(host) == ["dead", "newer"]
 
     def test_a_pinned_view_shows_and_changes_nothing(self) -> None:
         self.put(1)
@@ -323,19 +344,29 @@ class QueueTests(QueueGround):
         for entity, value in (
             (f"queue:{Q}/{id}", {"payload": 1}), (f"queue:{Q}/{id}", 5), (f"queue:{Q}/short", {}),
             (f"queue:{Q}/{id}", {"payload": 1, "put_at": "then", "max_tries": 5}),
+            (f"queue:{Q}/{id}", {"put_at": "2026-01-01T00:00:00Z", "max_tries": 5}),
         ):  # fmt: skip
             self.space.set(entity, value)
             assert self.take() is None
             assert self.depth() == (0, 0, 0)
+            assert self.host.queue.peek(Q) == {"items": []}
         self.space.erase(f"queue:{Q}/{id}", reason="a test")
         self.put(1)
         assert self.taken() == [1]
 
     def test_an_erased_message_is_gone(self) -> None:
+        queue = self.host.queue
+        for verb in ("ack", "nack", "extend"):
+            (id,) = self.put("secret")
+            message = self.take()
+            self.space.erase(f"queue:{Q}/{id}", reason="asked to")
+            assert self.depth() == (0, 0, 0)
+            assert code_of(queue.__getattr__(verb), Q, id, message["lease"]) == "lease_lost"
+            assert self.rows() == []
         (id, _) = self.put("secret", 2)
-        message = self.take()
+        self.take()
         self.space.erase(f"queue:{Q}/{id}", reason="asked to")
-        assert code_of(self.done, message) == "lease_lost"
+        self.expire()
         assert self.depth() == (1, 0, 0)
         assert self.taken() == [2]
 
@@ -357,6 +388,49 @@ class QueueTests(QueueGround):
         assert self.take()["payload"] == "next"
         assert has_met
         assert len(self.rows()) == 1
+
+    def test_a_take_from_before_a_revival_does_not_end_a_living_lease(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        host = self.host_on(self.space, max_tries=2)
+        id = host.queue.put(Q, 1)
+        self.take(host)
+        self.expire()
+        met: list[Any] = []
+
+        def meet(space: str, command: PutSide, answer: Any) -> Any:
+            if command.kind == KIND and not met:
+                met.append(None)
+                host.queue.nack(Q, id, self.take(host)["lease"])
+                host.queue.revive(Q, id)
+                message = self.take(host)
+                for _ in range(command.fence - 1):  # to the fence that the old take has seen
+                    host.queue.extend(Q, id, message["lease"])
+                met.append(message)
+            return answer(command)
+
+        intercept(monkeypatch, self.port, PutSide, meet)
+        assert self.take() is None
+        assert self.done(met[1]) == {"ok": True}
+
+    def test_threads_order_messages_of_one_instant_at_the_same_time(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One has filled what is remembered, and another begins it anew."""
+        monkeypatch.setattr(queue_tier, "MESSAGE_PLACES_KEPT", 1)
+        for name in (Q, "other"):
+            self.put(*range(4), queue=name)
+        host, asked = self.host_on(self.space), []
+
+        def meet(space: str, command: GlanceAt, answer: Any) -> Any:
+            asked.append(command)
+            if len(asked) == 3:
+                host.queue.peek("other", 4)
+            return answer(command)
+
+        intercept(monkeypatch, self.port, GlanceAt, meet)
+        assert [item["payload"] for item in host.queue.peek(Q, 4)["items"]] == list(range(4))
+        assert len(asked) > 3
 
     def test_an_ack_that_meets_another_take_is_lost(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.put(1)
@@ -410,14 +484,14 @@ class QueueTests(QueueGround):
         """A process was killed between its claim and its second look."""
         (id,) = self.put(1)
         self.done(self.take())
-        row = {"tries": 1, "max_tries": 5, "lease": "x", "until": 0}
+        row = {"tries": 1, "max_tries": 5, "put_at": 0, "lease": "x", "until": 0}
         self.port.answer(self.did, PutSide(KIND, f"{Q}/{id}@main", row, 0))
         assert self.depth() == (0, 0, 0)
         assert self.take() is None
         assert code_of(self.host.queue.ack, Q, id, "x") == "lease_lost"
         with pytest.raises(NotFound):
             self.host.queue.revive(Q, id)
-        self.port.answer(self.did, DropSide(KIND, f"{Q}/{id}@main", 1))
+        assert self.rows() == []
 
 
 class SharedQueueTests(QueueGround):

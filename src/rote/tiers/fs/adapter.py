@@ -2,7 +2,6 @@
 
 import os
 import stat
-import threading
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Mapping
@@ -13,10 +12,9 @@ from rote.errors import (
     InvalidInput,
     NotFound,
     RoteError,
-    Unavailable,
     system_failure,
 )
-from rote.tiers.fs.files import Folder, too_large
+from rote.tiers.fs.files import Folder, Root, too_large
 from rote.tiers.fs.paths import bad_path, extension_of, segments_of
 from rote.tiers.grants import narrowed
 from rote.tiers.options import checked_options
@@ -63,7 +61,7 @@ def open_fs(options: Mapping[str, Any]) -> "Files":
     return Files(open_root(taken.pop("sandbox_root")), taken)
 
 
-def open_root(path: str) -> Folder:
+def open_root(path: str) -> Root:
     """Open the folder of a sandbox. Links on the way to it are the operator's, and are followed."""
     try:
         root = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -76,7 +74,7 @@ def open_root(path: str) -> Folder:
     if os.path.samestat(os.fstat(root), os.stat("/")):  # noqa: PTH116
         os.close(root)
         raise InvalidInput("the sandbox must not be the whole file system; name another folder")
-    return Folder(root)
+    return Root(Folder(root))
 
 
 class Files:
@@ -85,11 +83,10 @@ class Files:
     name = "fs"
     verbs: Mapping[str, Verb] = VERBS
 
-    def __init__(self, root: Folder, bounds: Mapping[str, Json]) -> None:
+    def __init__(self, root: Root, bounds: Mapping[str, Json]) -> None:
         self.switches: Mapping[str, bool] = {"allow_delete": bool(bounds["allow_delete"])}
         self._bounds = {name: each for name, each in bounds.items() if each is not None}
-        self._lock = threading.Lock()
-        self._root: Folder | None = root
+        self._root = root
 
     def call(
         self, verb: str, arguments: Mapping[str, Json], granted: Mapping[str, Json], /
@@ -104,10 +101,7 @@ class Files:
             raise system_failure(f"fs: cannot {verb} {path!r:.80}", error, path) from error
 
     def close(self) -> None:
-        with self._lock:
-            root, self._root = self._root, None
-        if root is not None:
-            root.close()
+        self._root.close()
 
     def _read(self, arguments: Mapping[str, Json], bounds: Any, path: tuple[str, ...]) -> Json:
         *folders, name = _file_path(path, bounds)
@@ -181,10 +175,7 @@ class Files:
 
     def _open(self, folders: "list[str] | tuple[str, ...]", *, make: bool = False) -> Folder:
         """Open a folder of the sandbox, one step after the other."""
-        with self._lock:
-            if self._root is None:
-                raise Unavailable("the host is closed; open another one")
-            folder = self._root.again()  # one that no other thread closes
+        folder = self._root.open()
         for name in folders:
             with folder:
                 folder = folder.step(name, make=make)

@@ -12,13 +12,14 @@ import errno
 import fcntl
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from types import TracebackType
 from typing import Self
 
-from rote.errors import Busy, Denied, InvalidInput, LimitExceeded, NotFound
+from rote.errors import Busy, Denied, InvalidInput, LimitExceeded, NotFound, Unavailable
 from rote.tiers.fs.paths import DRAFT
 from rote.values.limits import (
     FS_ENTRIES_MAX,
@@ -102,6 +103,25 @@ class Folder:
 
     def read(self, name: str, *, size_bytes_max: int, limit: str) -> bytes:
         """Return the bytes of a file; LimitExceeded, which names `limit`, when there are more."""
+        with self._opened(name) as (file, found):
+            data = _read(file, size_bytes_max + 1)
+        if len(data) > size_bytes_max:
+            size = max(found.st_size, len(data))
+            raise too_large(limit, self.shown(name), size, size_bytes_max)
+        return data
+
+    def lines(self, name: str, *, size_bytes_max: int) -> Iterator[bytes]:
+        """Yield the lines that a file has now, without their ends; of a longer one its beginning."""
+        with self._opened(name) as (file, found), open(file, "rb", closefd=False) as stream:
+            while stream.tell() < found.st_size and (line := stream.readline(size_bytes_max + 2)):
+                rest = line
+                while len(rest) == size_bytes_max + 2 and not rest.endswith(b"\n"):
+                    rest = stream.readline(size_bytes_max + 2)
+                yield line.removesuffix(b"\n")
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[tuple[int, os.stat_result]]:
+        """Open a file to be read."""
         if self.look_for_file(name) is None:
             raise _absent(self.shown(name))
         try:
@@ -116,13 +136,9 @@ class Folder:
             found = _plain(os.fstat(file), self.shown(name))
             if stat.S_ISDIR(found.st_mode):
                 raise _not_a_file(self.shown(name))
-            data = _read(file, size_bytes_max + 1)
+            yield file, found
         finally:
             os.close(file)
-        if len(data) > size_bytes_max:
-            size = max(found.st_size, len(data))
-            raise too_large(limit, self.shown(name), size, size_bytes_max)
-        return data
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -210,6 +226,27 @@ class Folder:
             raise InvalidInput(
                 f"{self.shown(name)!r:.80} is a file, not a folder", code="not_a_folder"
             )
+
+
+class Root:
+    """The folder of a sandbox. Any thread may open it, and one may close it meanwhile."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._lock = threading.Lock()
+        self._folder: Folder | None = folder
+
+    def open(self) -> Folder:
+        """Open the folder once more, as one that no other thread closes."""
+        with self._lock:
+            if self._folder is None:
+                raise Unavailable("the host is closed; open another one")
+            return self._folder.again()
+
+    def close(self) -> None:
+        with self._lock:
+            folder, self._folder = self._folder, None
+        if folder is not None:
+            folder.close()
 
 
 def too_large(limit: str, path: str, size: int, size_bytes_max: int) -> LimitExceeded:

@@ -187,7 +187,7 @@ class Tables:
         return None if both is None else sorted(both)
 
     def _told(self, error: dict[str, Any]) -> RoteError:
-        """Return the error that the worker has told of; after some of them it is replaced."""
+        """Return the error that the worker has told of."""
         code, message = error["code"], f"sqlite: {error.get('message', '')}"
         if code == "limit":
             return self._limit(error)
@@ -197,8 +197,6 @@ class Tables:
             return InvalidInput(message, code=code)
         if code == "busy":
             return Busy("sqlite: others hold the database; try again")
-        with self._turn:
-            self._worker.kill()
         if code == "corrupt":
             return Corrupt(f"{message}; restore a backup of the database")
         return disk_full("sqlite", "") if code == "disk_full" else Unavailable(message)
@@ -209,8 +207,6 @@ class Tables:
             return too_late(self._bounds[limit])
         bound = self._bounds[limit]
         if limit == "max_memory_bytes":
-            with self._turn:
-                self._worker.kill()
             return LimitExceeded(f"{limit}: the memory in bytes", size=bound, limit=bound)
         return LimitExceeded(f"{limit}: {error['message']}", size=error["size"], limit=bound)
 

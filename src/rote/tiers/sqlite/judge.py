@@ -209,6 +209,8 @@ class Judge:
             return self._has_asked(apsw.SQLITE_DROP_TABLE, name)
         if name.startswith("sqlite_"):
             return _is_part_of(word, name, asked)
+        if asked.operation != apsw.SQLITE_READ and self._is_part_of_virtual(name):
+            return False
         if allowed is not None and name in allowed:
             return True
         if asked.operation == apsw.SQLITE_CREATE_TABLE:
@@ -239,14 +241,24 @@ class Judge:
         ).get
         return None if found is None else str(found)
 
+    def _is_part_of_virtual(self, name: str) -> bool:
+        """Whether a virtual table keeps its rows under a name; writes there would damage it."""
+        found = self._connection.execute(
+            "select 1 from main.sqlite_schema"
+            " where name = ?1 collate nocase and type = 'table' and rootpage = 0",
+            (name.rpartition("_")[0],),
+        ).get
+        return found is not None
+
     def _tables_by_root(self) -> dict[int, str]:
         """Return the table, in small letters, that each root page belongs to."""
         cookie = self._connection.pragma("schema_version")
         if self._roots[0] != cookie:
             found: Any = self._connection.execute(
-                "select rootpage, tbl_name from main.sqlite_schema where rootpage > 0"
+                "select rootpage, cast(tbl_name as blob) from main.sqlite_schema where rootpage > 0"
             )
-            roots = {root: folded(name) for root, name in found}
+            # A name that is no UTF-8 is nobody's who sends text.
+            roots = {root: folded(name.decode(errors="replace")) for root, name in found}
             self._roots = (cookie, {**roots, _SCHEMA_ROOT: "sqlite_master"})
         return self._roots[1]
 

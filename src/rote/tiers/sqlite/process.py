@@ -24,6 +24,8 @@ from rote.values.limits import (
 
 _LENGTH_BYTES = 4
 _PIECE_BYTES = 1 << 20
+# Of a request that are in the worker's memory at once: its pieces, its frame, its values.
+_COPIES = 4
 # No site, no environment and no user's folder: two folders, that of Rote and that of the driver.
 _OPTIONS = ("-I", "-S", "-c")
 _PROGRAM = "import sys; sys.path += sys.argv[1:]; from rote.tiers.sqlite.worker import main; main()"
@@ -36,6 +38,7 @@ class Worker:
         self, settings: Mapping[str, Any], *, seconds_max: float, reply_bytes_max: int
     ) -> None:
         self._settings = marshal.dumps(dict(settings))
+        self._request_bytes_max = settings["max_memory_bytes"] // _COPIES
         self._seconds_max = seconds_max  # of one statement
         self._reply_bytes_max = reply_bytes_max
         self._line: socket.socket | None = None
@@ -68,17 +71,23 @@ class Worker:
         A process that has not answered after so many seconds is killed: LimitExceeded.
         """
         deadline = monotonic() + seconds + SQL_KILL_SECONDS
+        data = marshal.dumps({**request, "seconds": seconds})
+        if len(data) > self._request_bytes_max:
+            what = "max_memory_bytes: a statement has a quarter of it, which in bytes"
+            raise LimitExceeded(what, size=len(data), limit=self._request_bytes_max)
         is_committing = False
         try:
-            self._send(marshal.dumps({**request, "seconds": seconds}), deadline)
+            self._send(data, deadline)
             while (reply := self._receive(deadline)) == b"c":
                 is_committing = True
-            return reply
         except OSError as error:
             raise self._ended(error, is_committing) from error
         except BaseException:
             self.kill()
             raise
+        if reply[:1] == b"x":
+            self.kill()
+        return reply
 
     def close(self) -> None:
         """End the process: it closes its file when its input ends."""

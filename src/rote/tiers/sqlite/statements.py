@@ -64,6 +64,8 @@ def harden(connection: apsw.Connection) -> None:
     """Leave nothing but plain tables, views and JSON to be used on a connection."""
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    # A plan that looks at parameters (`name LIKE ?`) would be made again after it was judged.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
     connection.limit(apsw.SQLITE_LIMIT_WORKER_THREADS, 0)
     connection.drop_modules(None)

@@ -1,7 +1,8 @@
 """The worker: a process that loads the driver alone, and runs statements until its host ends.
 
     host -> worker     marshalled: the settings, then one request at a time
-    worker -> host     one letter and JSON: `+` ready, `=` result, `!` error, `c` before a commit
+    worker -> host     one letter and JSON: `+` ready, `=` result, `!` error, `x` error after which
+                       the host replaces the worker, `c` before a commit
 
 Each frame has its length before it. The worker believes its host, which marshals; the host believes
 nothing, and reads JSON. If its host is gone, the worker ends with its input, or by its limit of
@@ -26,6 +27,7 @@ _LENGTH_BYTES = 4
 _PIECE_BYTES = 1 << 20
 # Seconds of processor time beyond a call's bound, after which the system ends the worker.
 _SECONDS_MORE = 2
+_MESSAGE_CHARACTERS_MAX = 1_000
 # The engine's own words for what is never allowed: virtual tables, and writing to the schema.
 _DENIALS = ("no such module", "unsafe use of", "may not be modified", "may not be dropped")
 _encoded = JSONEncoder(ensure_ascii=False).encode
@@ -48,7 +50,8 @@ def main() -> None:
                 request["seconds"] -= monotonic() - start
             _write("=" + _answer(statements, request))
         except Exception as error:
-            _write("!" + _encoded(_told(error)))
+            told = _told(error)
+            _write(("x" if _is_spent(told) else "!") + _encoded(told))
 
 
 def _answer(statements: Statements, request: dict[str, Any]) -> str:
@@ -77,7 +80,14 @@ def _told(error: Exception) -> dict[str, Any]:
         return {"code": "limit", "limit": "timeout_seconds"}
     if isinstance(error, apsw.NoMemError | apsw.TooBigError | MemoryError):
         return {"code": "limit", "limit": "max_memory_bytes"}
-    return {"code": _code(error), "message": str(error)}
+    # It may quote the whole statement.
+    return {"code": _code(error), "message": str(error)[:_MESSAGE_CHARACTERS_MAX]}
+
+
+def _is_spent(told: dict[str, Any]) -> bool:
+    """Whether a worker that tells this may be damaged."""
+    is_short = told.get("limit") == "max_memory_bytes"
+    return is_short or told["code"] in ("corrupt", "disk_full", "unavailable")
 
 
 def _code(error: Exception) -> str:

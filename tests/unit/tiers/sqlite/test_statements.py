@@ -83,6 +83,22 @@ def test_with_every_table_allowed_only_tables_are(path: Path) -> None:
     box.close()
 
 
+@pytest.mark.parametrize("allowed", [["*"], ["docs_data", "boxes_node", "DOCS_NEW", "docs"]])
+def test_the_tables_below_a_virtual_one_are_not_written(allowed: list[str], path: Path) -> None:
+    """Another program that knows the virtual table would read what was put there."""
+    before = contents(path)
+    box = opened(path, allow_tables=allowed)
+    for sql in (
+        "DELETE FROM docs_data", "UPDATE docs_data SET block = x'00'", "INSERT INTO docs VALUES ('x')",
+        "INSERT INTO Docs_Data VALUES (9, x'')", "REPLACE INTO boxes_node VALUES (1, x'')",
+        "DROP TABLE docs_data", "CREATE INDEX i ON docs_data(block)", "CREATE TABLE docs_new(a)",
+    ):  # fmt: skip
+        assert refusal(box, "execute", sql).code == "sql_denied", sql
+    assert call(box, "query", "SELECT count(*) AS n FROM docs_data")["rows"][0]["n"] > 0
+    box.close()
+    assert contents(path) == before
+
+
 def test_no_table_is_allowed_by_an_empty_list(path: Path) -> None:
     box = opened(path, allow_tables=[])
     assert call(box, "query", "SELECT 1")["rows"] == [{"1": 1}]

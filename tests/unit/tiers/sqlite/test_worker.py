@@ -345,6 +345,20 @@ def test_a_schema_that_changes_between_judging_and_the_first_step_is_judged_agai
     other.close()
 
 
+def test_a_table_whose_name_is_no_text_is_in_nobodys_way(path: Path) -> None:
+    other = apsw.Connection(str(path))
+    other.execute(
+        "pragma writable_schema = on; update sqlite_schema set name = cast(x'ff' as text),"
+        " tbl_name = cast(x'ff' as text), sql = cast(x'637265617465207461626c6520ff2873290a' as text)"
+        " where name = 'secret'"
+    )
+    other.close()
+    box = opened(path)
+    assert number(box) == 2
+    assert call(box, "execute", "INSERT INTO t(x) VALUES (3)")["rows_affected"] == 1
+    box.close()
+
+
 def test_a_write_is_durable_and_whole(box: Tables, path: Path) -> None:
     call(box, "execute", "INSERT INTO t(x) VALUES (3), (4)")
     process_of(box).kill()
@@ -367,6 +381,52 @@ def test_bounds_are_named_and_exact(path: Path) -> None:
         assert limit in str(error)
         assert error.details["limit"] == bound - 1
         tight.close()
+
+
+def test_a_statement_that_does_not_fit_into_the_memory_names_that_bound(path: Path) -> None:
+    box = opened(path, max_memory_bytes=4 * 2**20)
+    for size in (800_000, 3_000_000, 15_000_000):
+        error = refusal(box, "query", "SELECT replace(?, 'x', 'yyyyyyyy')", ["x" * size])
+        assert isinstance(error, LimitExceeded), size
+        assert "max_memory_bytes" in str(error)
+        assert number(box) == 2
+    box.close()
+
+
+def test_the_words_of_an_error_are_bounded_too(path: Path) -> None:
+    box = opened(path, max_result_bytes=50)
+    number(box)
+    first = process_of(box)
+    for sql in ("SELECT " + "y" * 90_000, "SELECT * FROM " + "y" * 90_000):
+        error = refusal(box, "query", sql)
+        assert error.code == "sql_failed"
+        assert len(str(error)) < 2_000
+    assert process_of(box) is first
+    box.close()
+
+
+def test_a_thread_that_tells_of_an_error_waits_for_no_other(path: Path) -> None:
+    """Its worker is replaced in its own turn: afterwards others might hold the turn for long."""
+    box = opened(path, timeout_seconds=30)
+    number(box)
+    first, lock, turns = process_of(box), box._turn, []
+
+    class OneTurn:
+        def acquire(self, timeout: float) -> bool:
+            turns.append(timeout)
+            return lock.acquire(timeout=timeout)
+
+        def release(self) -> None:
+            lock.release()
+
+    box._turn = OneTurn()  # type: ignore[assignment]
+    error = refusal(box, "query", "SELECT hex(zeroblob(200000000))")
+    box._turn = lock
+    assert isinstance(error, LimitExceeded)
+    assert len(turns) == 1
+    assert first.returncode is not None
+    assert number(box) == 2
+    box.close()
 
 
 def test_a_bound_of_no_rows_lets_none_through(path: Path) -> None:
