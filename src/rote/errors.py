@@ -212,9 +212,12 @@ class Conflict(RoteError):
 class PayloadMismatch(RoteError):
     """A key, or an attempt, that was used before, for something else."""
 
-    def __init__(self, key: str, *, version: int, kind: str = "key") -> None:
+    def __init__(
+        self, key: str, *, version: int, kind: str = "key", message: str | None = None
+    ) -> None:
         super().__init__(
-            f"{kind} {key!r} already stands for other operations (version {version});"
+            message
+            or f"{kind} {key!r} already stands for other operations (version {version});"
             f" repeat exactly those, or take a new {kind} for a new write",
             version=version,
             **{kind: key},

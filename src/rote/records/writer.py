@@ -43,7 +43,10 @@ class RecordWriter:
     """The verbs that write, on a space and its branch."""
 
     # Of the error about a namespace that this memory does not have.
-    _advice_on_namespaces = "; list all that you use in Memory(space, namespaces=[…])"
+    _advice_on_namespaces = (
+        "; list all that you use in Memory(space, namespaces=[…]),"
+        " for a host in memory={'namespaces': […]}"
+    )
 
     def __init__(
         self,

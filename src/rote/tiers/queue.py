@@ -44,6 +44,7 @@ from rote.values.limits import (
     PAGE_MAX,
     QUEUES_REMEMBERED,
     SIDES_READ_FIRST,
+    SPACE_NAME_CHARACTERS_MAX,
 )
 
 R = TypeVar("R")
@@ -61,10 +62,16 @@ def _is_positive(seconds: float | None) -> bool:
     return seconds is None or seconds > 0
 
 
-_QUEUE = Parameter(
-    "queue", {"type": "string", "description": "a name as spaces have"}, check=_is_queue
+_NAME = (
+    f"a name of 1 to {SPACE_NAME_CHARACTERS_MAX} characters of A-Z a-z 0-9 . _ -"
+    " that starts with a letter or digit"
 )
-_SECONDS = {"type": ["number", "null"], "maximum": LEASE_SECONDS_MAX}
+_QUEUE = Parameter("queue", {"type": "string", "description": _NAME}, check=_is_queue)
+_SECONDS = {
+    "type": ["number", "null"],
+    "maximum": LEASE_SECONDS_MAX,
+    "description": f"number above 0 and up to {LEASE_SECONDS_MAX:,}, or null",
+}
 _LEASE_SECONDS = Parameter("lease_seconds", _SECONDS, None, check=_is_positive)
 _DELAY = Parameter(
     "delay_seconds", {"type": "number", "minimum": 0, "maximum": LEASE_SECONDS_MAX}, 0

@@ -135,7 +135,8 @@ def _check_guard(draft: Draft, guard: Guard) -> None:
     actual_fence = 0 if row is None else row.fence
     if actual_fence != guard.fence:
         raise Denied(
-            f"{guard.kind} {guard.key!r} was taken over by another owner; nothing was written",
+            f"{guard.kind} {guard.key!r} was given back or taken over by another owner; nothing was"
+            " written",
             kind=guard.kind,
             key=guard.key,
             expected_fence=guard.fence,
