@@ -112,7 +112,7 @@ def granted(acl: Acl, did: str, right: str) -> Acl:
 def withdrawn(acl: Acl, did: str) -> Acl:
     """Return the ACL in which a did, or `*`, has no right; InvalidInput when it has none now."""
     if did not in acl.grants:
-        raise InvalidInput(f"{did!r:.80} is not granted anything; acl() lists who is")
+        raise InvalidInput(f"{did!r:.80} is not granted anything; the ACL lists who is")
     return _changed(acl, grants={each: right for each, right in acl.grants.items() if each != did})
 
 
@@ -120,7 +120,7 @@ def rotated(acl: Acl, old: str, new: str) -> Acl:
     """Return the ACL in which a did has the right of another one, which has none any more."""
     check_did(new)
     if old not in acl.grants or old == ANYONE:
-        raise InvalidInput(f"{old!r:.80} is not granted anything; acl() lists who is")
+        raise InvalidInput(f"{old!r:.80} is not granted anything; the ACL lists who is")
     if old == new:
         raise InvalidInput("a right moves from one did to another; name two")
     moved = {each: right for each, right in acl.grants.items() if each != old}

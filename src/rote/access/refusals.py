@@ -26,8 +26,8 @@ Reason = Literal[
 ]
 _WORDS: dict[Reason, str] = {
     "missing": "send a token, or sign the request",
-    "malformed": "what was sent to authenticate has not the form of docs/formats/access.md",
-    "way_disabled": "this server does not take this way to authenticate",
+    "malformed": "send Authorization: Bearer <token>, or a signature as docs/formats/access.md has it",
+    "way_disabled": "this server does not take this way to authenticate; its --auth names those it takes",
     "token": "the token is unknown, or has ended; ask the operator for one",
     "expired": "the signature has expired; sign the request again",
     "not_yet": "the signature is of a later time; compare the clocks",

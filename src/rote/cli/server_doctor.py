@@ -73,6 +73,12 @@ def examine_server(url: str) -> dict[str, Any]:
 
 def _examine(server: Server) -> dict[str, Any]:
     health = server.ask("GET", "/health")
+    if health.status == 421:
+        raise Unavailable(
+            f"{server.shown} does not go by that name; ask it by the address that it prints, or start"
+            " it with --allow-host NAME",
+            server=server.shown,
+        )
     document = server.ask("GET", "/v1/openapi.json").body
     if health.status != 200 or type(document) is not dict or "x-rote-limits" not in document:
         raise Unavailable(f"{server.shown} answers, but is no server of Rote", server=server.shown)

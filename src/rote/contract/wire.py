@@ -98,7 +98,11 @@ def _check_known(kind: Any, plain: Any) -> None:
         if isinstance(kind, type) and type(plain) is dict:
             if not plain.keys() <= _coder(kind).names:
                 unknown = min(plain.keys() - _coder(kind).names)
-                raise InvalidInput(f"the command has no argument {unknown!r:.80}", argument=unknown)
+                known = ", ".join(sorted(_coder(kind).names)) or "none"
+                raise InvalidInput(
+                    f"the command has no argument {unknown!r:.80}; there are {known}",
+                    argument=unknown,
+                )
             waiting += [
                 (hint, plain[name])
                 for name, hint in _hints(kind).items()

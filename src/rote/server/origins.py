@@ -48,15 +48,18 @@ class Origins:
             host in self._hosts or host in self._allowed_hosts or _name(host) in self._allowed_hosts
         ):
             raise InvalidInput(
-                "this server does not go by that name; ask it by its address, or start it with"
-                " --allow-host",
+                "this server does not go by that name; ask it by the address that it prints, or start"
+                " it with --allow-host NAME",
                 code="host",
             )
         origin = (head.one(b"origin") or b"").lower()
         if not origin or origin in (b"http://" + host, b"https://" + host):
             return ()
         if origin not in self._allowed_origins:
-            raise Denied("pages of that origin may not ask this server", code="origin")
+            raise Denied(
+                "pages of that origin may not ask this server; --allow-origin ORIGIN lets them",
+                code="origin",
+            )
         return (
             (b"access-control-allow-origin", origin),
             (b"access-control-expose-headers", _SHOWN),
