@@ -99,7 +99,7 @@ def _committed(visited: Visit, wanted: MakeCommit, head: Head) -> Commit:
             return made
         except Conflict:
             pass
-    raise Conflict((_conflict(state, wanted.branch),))
+    raise _unmet(state, wanted.branch)
 
 
 def _with(wanted: MakeCommit, **changes: Any) -> MakeCommit:
@@ -117,6 +117,14 @@ def _holds(
     if unmatching == _ANY and state.exists:
         return False
     return not (isinstance(unmatching, set) and state.exists and state.hash in unmatching)
+
+
+def _unmet(state: State, branch: str) -> Conflict:
+    """Return the error for a condition of the headers that does not hold; it names no read."""
+    error = Conflict((_conflict(state, branch),))
+    what = f"is at version {state.version}" if state.exists else "does not exist"
+    error.args = (f"the condition of the request does not hold: {state.id} {what}; read it and retry",)
+    return error
 
 
 def _conflict(state: State, branch: str) -> ReadConflict:
