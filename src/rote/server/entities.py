@@ -123,7 +123,9 @@ def _unmet(state: State, branch: str) -> Conflict:
     """Return the error for a condition of the headers that does not hold; it names no read."""
     error = Conflict((_conflict(state, branch),))
     what = f"is at version {state.version}" if state.exists else "does not exist"
-    error.args = (f"the condition of the request does not hold: {state.id} {what}; read it and retry",)
+    error.args = (
+        f"the condition of the request does not hold: {state.id} {what}; read it and retry",
+    )
     return error
 
 
