@@ -83,6 +83,7 @@ class Shared:
         self.redact = redact  # names of members whose values are never recorded or shown
         self.ids = ids
         self.exchange: Exchange | None = None  # while calls are recorded or replayed
+        self.is_beginning = False  # to record or replay
         self.process = os.getpid()
         self.lock = threading.Lock()
 
@@ -341,11 +342,18 @@ class Host:
                 "the calls of this scope are in the recording of its run; begin that with"
                 " space.run(record=…), or replay it with space.run(replay=…)"
             )
-        if self._shared.exchange is not None:
-            raise InvalidInput(
-                "this host is recorded or replayed already, perhaps by another scope; one at a time"
-            )
-        made = self._shared.exchange = make()
+        shared = self._shared
+        with shared.lock:
+            if shared.is_beginning or shared.exchange is not None:
+                raise InvalidInput(
+                    "this host is recorded or replayed already, perhaps by another scope; one at a"
+                    " time"
+                )
+            shared.is_beginning = True
+        try:
+            made = shared.exchange = make()
+        finally:
+            shared.is_beginning = False
         return made
 
     def capabilities(self) -> dict[str, Json]:
