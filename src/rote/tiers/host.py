@@ -43,6 +43,7 @@ from rote.tiers.exchanges import SALT_BYTES, Exchange, Exchanging, Recorder, Rep
 from rote.tiers.frame import Frame
 from rote.tiers.grants import Grant, narrowed, parse_grant, parse_limits
 from rote.tiers.profiles import ADAPTERS, adapters_of, check_profile, plain
+from rote.tiers.queue import check_not_pinned
 from rote.tiers.registry import NAMES_CHECKS, VERB_NAMES, VERBS
 from rote.tiers.run_tiers import (
     RECORDED_ADAPTERS,
@@ -213,6 +214,8 @@ class Host:
         calls = run.calls()
         if name in SPACE_ADAPTERS:
             run.check(writes=verb.writes)
+            if verb.writes:  # a run is of the space that the view is of, and may well write there
+                check_not_pinned(self._shared.space)
 
         def join_again(result: Json) -> None:
             adapter = self._adapters.get(name)
