@@ -200,6 +200,13 @@ class Recording:
 
     def _write(self, line: dict[str, Json]) -> None:
         data = canonical(line, depth_max=_DEPTH_MAX) + b"\n"
+        if len(data) > RECORDING_LINE_BYTES_MAX:  # no replay would read it
+            raise LimitExceeded(
+                "the line of a recorded call in bytes",
+                size=len(data),
+                limit=RECORDING_LINE_BYTES_MAX,
+                advice="redact fewer values of one call, or make several calls",
+            )
         self._draft.write(data)
         self._digest.update(data)
         if self.salt is None:

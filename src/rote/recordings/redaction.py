@@ -72,7 +72,10 @@ class Redaction:
 
     def is_on_path(self, path: Json) -> bool:
         """Return whether a dotted path or a JSON pointer leads through a redacted member."""
-        return type(path) is str and any(map(self._is_named, _steps(path)))
+        if type(path) is not str or not self._names:
+            return False
+        members = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")]
+        return any(map(self._is_named, (*_steps(path), *members)))
 
     def _replaced(self, value: Json, replace: Callable[[Json], Json]) -> Json:
         if not self._names:

@@ -3,7 +3,7 @@
 import hashlib
 import multiprocessing
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from rote.errors import (
 )
 from rote.testing.sources import SeededIds
 from rote.values import decode
+from tests.lowering import lower_limits
 
 SECRET = "hunter2-the-secret"
 
@@ -220,6 +221,66 @@ def test_one_at_a_time_scopes_included(host: rote.Host, tmp_path: Path) -> None:
         pass
 
 
+class Watched(SeededIds):
+    """Ids that tell of each draw while it is made."""
+
+    tell: Callable[[], None] | None = None
+
+    def random_bytes(self, size: int, /) -> bytes:
+        if (tell := self.tell) is not None:
+            self.tell = None
+            tell()
+        return super().random_bytes(size)
+
+
+def test_one_that_begins_in_the_same_instant_is_refused(tmp_path: Path) -> None:
+    ids, told = Watched(3), list[str]()
+    with rote.open(":memory:", ids=ids) as store:
+        host = rote.Host("operator-controlled", store=store)
+
+        def begin_another() -> None:
+            try:
+                host.record(tmp_path / "s.jsonl").__enter__()
+                told.append("begun")
+            except InvalidInput as error:
+                told.append(str(error))
+
+        def begin_beside() -> None:
+            thread = threading.Thread(target=begin_another)
+            thread.start()
+            thread.join()
+
+        ids.tell = begin_beside
+        with host.record(tmp_path / "r.jsonl"):
+            host.cache.get("n", "k")
+        with pytest.raises(InvalidInput), host.record(tmp_path / "r.jsonl"):
+            pass
+        with host.record(tmp_path / "t.jsonl"):  # one that could not begin is in nobody's way
+            pass
+    assert len(told) == 1
+    assert "one at a time" in told[0]
+    assert len(lines_of(tmp_path / "r.jsonl")) == 3
+    assert {path.name for path in tmp_path.iterdir()} == {"r.jsonl", "t.jsonl"}
+
+
+def test_a_call_that_comes_after_the_end_finds_no_closed_file(
+    host: rote.Host, tmp_path: Path
+) -> None:
+    """Another thread may be on its way to the recording when the block is left."""
+    path = tmp_path / "r.jsonl"
+    given: Any = {"namespace": "n", "key": "k"}
+    with host.record(path):
+        recorder = host._shared.exchange
+    assert recorder is not None
+    assert recorder.call("cache.get", given, lambda: "made") == "made"
+    with host.replay(path):
+        replayer = host._shared.exchange
+    assert replayer is not None
+    with pytest.raises(InvalidInput, match="has ended"):
+        replayer.call("cache.get", given, lambda: "made")
+    assert len(lines_of(path)) == 2
+
+
 def test_a_block_that_fails_is_recorded_and_its_replay_fails_alike(
     host: rote.Host, tmp_path: Path
 ) -> None:
@@ -337,6 +398,18 @@ def test_a_recording_that_was_changed_is_refused(
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(InvalidInput), bare().replay(path) as replaying:
         replaying.store.delete("urn:a:1")
+
+
+def test_a_line_that_no_replay_would_read_is_not_recorded(
+    host: rote.Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lower_limits(monkeypatch, {"RECORDING_LINE_BYTES_MAX": 10_000})
+    many = [{"password": n} for n in range(200)]  # small, until each one is a digest
+    with pytest.raises(LimitExceeded), host.record(tmp_path / "r.jsonl"):
+        with pytest.raises(LimitExceeded):
+            host.cache.set("n", "k", many)
+        host.cache.get("n", "other")
+    assert list(tmp_path.iterdir()) == []
 
 
 def _leave_in_a_fork(host: rote.Host, path: Path, answers: Any) -> None:
@@ -466,3 +539,61 @@ def test_short_texts_stay_in_messages(tmp_path: Path) -> None:
     host._adapters["cache"] = Failing(InvalidInput("the cat sat"))  # type: ignore[assignment]
     with host.record(tmp_path / "r"), pytest.raises(InvalidInput, match="the cat sat"):
         host.cache.set("n", "k", "cat")
+
+
+@pytest.mark.parametrize(
+    "name", ["type", "code", "message", "details", "conflicts", "id", "error", "kind"]
+)
+def test_an_error_keeps_its_class_and_its_code_whatever_is_redacted(
+    tmp_path: Path, name: str
+) -> None:
+    def failures(host: rote.Host) -> list[tuple[type, str]]:
+        told = []
+        calls: list[Any] = [
+            ("memory", "put", ["ops", "k", "i", {"n": 1}, None, None, None, 99]),
+            ("store", "delete", ["urn:a:1"]),
+            ("agent", "read_task", ["none"]),
+        ]
+        for call in calls:
+            with pytest.raises(RoteError) as raised:
+                host.call(*call)
+            told.append((type(raised.value), raised.value.code))
+        return told
+
+    path = tmp_path / "r.jsonl"
+    expected = [(Conflict, "conflict"), (NotFound, "not_found"), (NotFound, "no_task")]
+    with rote.open(":memory:") as store:
+        host = rote.Host("operator-controlled", store=store, redact=[name])
+        with host.record(path):
+            assert failures(host) == expected
+    with rote.Host("operator-controlled", redact=[name]).replay(path) as replaying:
+        assert failures(replaying) == expected
+
+
+@pytest.mark.parametrize("secret", ["Found", "no_task", "NotFound", "task"])
+def test_a_secret_that_is_part_of_a_class_or_a_code_changes_neither(
+    host: rote.Host, tmp_path: Path, secret: str
+) -> None:
+    envelope = {
+        "schema_version": "1.0", "task_id": "none", "agent_id": "a", "status": "done",
+        "output": {"summary": "s", "password": secret},
+    }  # fmt: skip
+    with host.record(tmp_path / "r.jsonl"), pytest.raises(NotFound) as raised:
+        host.agent.post_result(envelope)
+    assert raised.value.code == "no_task"
+    with bare().replay(tmp_path / "r.jsonl") as replaying, pytest.raises(NotFound) as raised:
+        replaying.agent.post_result(envelope)
+    assert raised.value.code == "no_task"
+
+
+@pytest.mark.parametrize("name", ["a/b", "a.b", "a~b", "a~1b", "x/y.z"])
+def test_a_name_is_found_on_a_pointer_as_it_is_written_there(tmp_path: Path, name: str) -> None:
+    pointer = "/users/" + name.replace("~", "~0").replace("/", "~1")
+    path = tmp_path / "r.jsonl"
+    with rote.open(":memory:") as store:
+        host = rote.Host("compute-and-store", store=store, redact=[name])
+        with host.record(path):
+            host.store.set("urn:a:1", {"users": {}})
+            host.store.patch("urn:a:1", [{"op": "add", "path": pointer, "value": SECRET}])
+            assert host.store.get("urn:a:1") == {"users": {name: SECRET}}
+    assert SECRET.encode() not in path.read_bytes()

@@ -407,7 +407,7 @@ BAD: list[dict[str, Any]] = [
     {"cache": {"max_bytes": "1"}}, {"cache": {"path": ""}},
     {"memory": {"namespace": []}}, {"memory": {"namespaces": ["A B"]}}, {"memory": {"profile": "v9"}},
     {"memory": {"default_ttl_by_namespace": {"nowhere": 1}}}, {"memory": 1},
-    {"queue": {"max_tries": 0}}, {"queue": {"lease_seconds": 0}}, {"queue": {"lease_seconds": 86_401}},
+    {"queue": {"max_tries": 0}}, {"queue": {"max_tries": 2**63}}, {"queue": {"lease_seconds": 0}}, {"queue": {"lease_seconds": 86_401}},
     {"queue": {"max_payload_bytes": -1}}, {"queue": {"retries": 1}}, {"queue": []},
     {"agent": {"folder": "x"}}, {"agent": {"root": 1}}, {"fs": {}}, {"fs": {"sandbox_root": "/"}},
     {"redact": "password"}, {"redact": [1]}, {"clock": 1},

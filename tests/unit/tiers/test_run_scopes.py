@@ -71,6 +71,26 @@ def test_calls_of_threads_are_recorded_one_at_a_time(
     assert again.operations == puts
 
 
+def test_a_host_of_a_pinned_view_writes_nothing_in_a_run_either(space: rote.Space) -> None:
+    space.set("urn:a:1", 1)
+    host = rote.Host("operator-controlled", space=space.at(1))
+    envelope = {
+        "schema_version": "1.0", "task_id": "t", "requester_id": "r", "target_agent": "a",
+        "task_type": "x", "input": {},
+    }  # fmt: skip
+    calls: list[Any] = [
+        ("store", "set", ["urn:a:2", 1]), ("memory", "put", ["ops", "k", "i", {}]),
+        ("queue", "put", ["q", 1]), ("queue", "take", ["q"]), ("agent", "send_task", [envelope]),
+    ]  # fmt: skip
+    with space.run(**TERMS) as run, host.scope(run=run) as flow:
+        for adapter, verb, args in calls:
+            with pytest.raises(InvalidInput, match="pinned view"):
+                flow.call(adapter, verb, args)
+            assert verb not in flow.capabilities()["adapters"][adapter]
+        assert flow.store.get("urn:a:1") == 1
+    assert run.operations == []
+
+
 def test_no_error_of_any_tier_tells_a_secret_while_the_run_is_recorded(
     space: rote.Space, host: rote.Host, tmp_path: Path
 ) -> None:
