@@ -21,7 +21,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from msgspec import Struct
 
@@ -133,6 +133,12 @@ class Host:
         self._is_closed = False
         for name in ADAPTERS:
             setattr(self, name, Calls(self, name))
+
+    if not TYPE_CHECKING:  # a checker of types knows the attributes that there are
+
+        def __getattr__(self, name: str) -> NoReturn:
+            words = name if name.startswith("_") else f"no adapter {name!r}; {told(ADAPTERS)}"
+            raise AttributeError(words, name=name, obj=self)
 
     # -- calls -------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import hashlib
 import multiprocessing
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,45 @@ def test_the_first_difference_and_every_call_after_it_are_refused(
             assert "cache.set" in refused.value.details["recorded"]
             assert f"{call[0]}.{call[1]}" in refused.value.details["made"]
     assert left_over.value.code == "replay_differs"
+
+
+def test_a_difference_is_a_new_error_at_each_call(host: rote.Host, tmp_path: Path) -> None:
+    """The one error was raised again and again: its traceback had a line for each call before."""
+    recorded(host, tmp_path / "r.jsonl")
+    depths = []
+    with pytest.raises(InvalidInput) as last, bare().replay(tmp_path / "r.jsonl") as replaying:
+        for _ in range(5):
+            with pytest.raises(InvalidInput) as refused:
+                replaying.cache.get("n", "other")
+            depths.append(len(list(traceback.walk_tb(refused.value.__traceback__))))
+        replaying.cache.get("n", "other")
+    assert max(depths[1:]) == min(depths[1:])
+    assert last.value.details == refused.value.details
+    assert len(list(traceback.walk_tb(last.value.__traceback__))) <= depths[-1]
+    assert last.value is not refused.value
+
+
+def test_a_replay_that_ends_by_its_difference_tells_that(host: rote.Host, tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), host.record(tmp_path / "r.jsonl"):
+        raise ZeroDivisionError
+    with pytest.raises(InvalidInput) as refused, bare().replay(tmp_path / "r.jsonl") as replaying:
+        with pytest.raises(InvalidInput):
+            replaying.cache.get("n", "k")
+        replaying.cache.get("n", "k")
+    assert refused.value.__cause__ is None  # not the end, compared once more
+
+
+def test_a_difference_of_adapter_calls_names_the_terms_of_a_host(
+    host: rote.Host, tmp_path: Path
+) -> None:
+    recorded(host, tmp_path / "r.jsonl")
+    for calls in ([], [("n", "k", 1), ("n", "k", 2)]):
+        with (
+            pytest.raises(InvalidInput, match="the profile, grant, limits and redact"),
+            bare().replay(tmp_path / "r.jsonl") as replaying,
+        ):
+            for call in calls:
+                replaying.cache.set(*call)
 
 
 def test_calls_left_over_and_calls_too_many_differ(host: rote.Host, tmp_path: Path) -> None:

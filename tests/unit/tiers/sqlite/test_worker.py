@@ -432,7 +432,9 @@ def test_a_thread_that_tells_of_an_error_waits_for_no_other(path: Path) -> None:
 def test_a_bound_of_no_rows_lets_none_through(path: Path) -> None:
     box = opened(path, max_rows=0)
     assert call(box, "query", "SELECT 1 WHERE 0") == {"columns": ["1"], "rows": []}
-    assert isinstance(refusal(box, "query", "SELECT 1"), LimitExceeded)
+    error = refusal(box, "query", "SELECT 1")
+    assert isinstance(error, LimitExceeded)
+    assert str(error).endswith("ask for fewer rows, or raise max_rows")
     box.close()
 
 
@@ -451,6 +453,12 @@ def test_parameters_must_fit(box: Tables) -> None:
         ("SELECT ?", "x"), ("SELECT ?", [{"$bytes": 1}]),
     ):  # fmt: skip
         assert code(box, "query", sql, params) == "bad_arguments", (sql, params)
+    for sql, params, why in (
+        ("SELECT ?", None, "the statement has parameters, and params gives no values"),
+        ("SELECT ?", [1, 2], "params does not give one value for each parameter"),
+        ("SELECT :a, :b", {"b": 1}, "params does not give one value for each parameter"),
+    ):  # fmt: skip
+        assert why in str(refusal(box, "query", sql, params))
     assert code(box, "query", "SELECT '\ud800'") == "not_text"
 
 
