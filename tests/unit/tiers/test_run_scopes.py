@@ -91,6 +91,29 @@ def test_a_host_of_a_pinned_view_writes_nothing_in_a_run_either(space: rote.Spac
     assert run.operations == []
 
 
+def test_what_looks_redacted_in_a_message_leads_no_replay_astray(
+    space: rote.Space, host: rote.Host, tmp_path: Path
+) -> None:
+    """Whoever puts messages may put something in the form of a redacted value."""
+    path, mark = tmp_path / "r.jsonl", {"$redacted": f"{'0' * 32}:{'0' * 64}"}
+    tools = [rote.ToolProfile("queue.take", "1")]
+    host.queue.put("q", {"x": mark, "password": mark})
+
+    def work(flow: rote.Host) -> None:
+        message = flow.queue.take("q")["message"]
+        flow.queue.ack("q", message["id"], message["lease"])
+        flow.cache.set("n", "k", {"password": SECRET})
+        flow.store.set("urn:a:1", {"password": SECRET, "y": message["payload"]})
+
+    with space.run(**TERMS, tools=tools, record=path) as run, host.scope(run=run) as flow:
+        work(flow)
+    assert space.get("urn:a:1")["y"] == {"x": mark, "password": mark}
+    with space.run(**TERMS, tools=tools, replay=path) as again, host.scope(run=again) as flow:
+        work(flow)
+    calls = [run.trace["events"][0]["tool_calls"] for run in (run, again)]
+    assert calls[0] == calls[1]
+
+
 def test_no_error_of_any_tier_tells_a_secret_while_the_run_is_recorded(
     space: rote.Space, host: rote.Host, tmp_path: Path
 ) -> None:
