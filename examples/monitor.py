@@ -89,7 +89,7 @@ def show(folder: Path) -> None:
         print(f"task:     {host.agent.read_task(f'load-{DAY}')['input']['payload'][0]['phone']}")
 
     print(
-        f"recorded: the phone number is {'' if b'555' in recording.read_bytes() else 'not '}in it"
+        f"recorded: the phone number is {'' if b'555-01' in recording.read_bytes() else 'not '}in it"
     )
     # Neither a store nor a table nor a folder: every answer comes from the recording.
     with Host("operator-controlled", redact=["phone"]) as elsewhere:

@@ -209,14 +209,17 @@ class Conflict(RoteError):
 
 
 class PayloadMismatch(RoteError):
-    """A key that was used before, for something else."""
+    """A key, or an attempt, that was used before, for something else."""
 
-    def __init__(self, key: str, *, version: int) -> None:
+    def __init__(
+        self, key: str, *, version: int, kind: str = "key", message: str | None = None
+    ) -> None:
         super().__init__(
-            f"key {key!r} already stands for other operations (version {version});"
-            " repeat exactly those, or take a new key for a new write",
-            key=key,
+            message
+            or f"{kind} {key!r} already stands for other operations (version {version});"
+            f" repeat exactly those, or take a new {kind} for a new write",
             version=version,
+            **{kind: key},
         )
 
 
@@ -330,7 +333,8 @@ def invariant(condition: object, message: str) -> None:
         raise InternalError(f"{message}; this is a bug in Rote, please report it")
 
 
-# Codes that are finer than their class.
+# Every code that is finer than its class: an error that came as bytes gets its class by its code. Some
+# are of servers and of sessions.
 FINER_CODES: dict[str, type[RoteError]] = {
     "adapter_denied": Denied,
     "adapter_not_configured": Denied,
@@ -339,12 +343,24 @@ FINER_CODES: dict[str, type[RoteError]] = {
     "bad_path": InvalidInput,
     "cancelled": Unavailable,
     "disk_full": Unavailable,
+    "expectation": InvalidInput,
     "extension_denied": Denied,
     "file_in_the_way": InvalidInput,
     "grant_denied": Denied,
+    "headers": InvalidInput,
+    "host": InvalidInput,
+    "invalid_budget": InvalidInput,
+    "invalid_embedding": InvalidInput,
+    "invalid_filters": InvalidInput,
     "invalid_now_utc": InvalidInput,
+    "invalid_policy": InvalidInput,
+    "invalid_query": InvalidInput,
     "invalid_scoring": InvalidInput,
+    "invalid_store_paths": InvalidInput,
+    "invalid_trust_filter": InvalidInput,
     "lease_lost": Denied,
+    "media_type": InvalidInput,
+    "method": InvalidInput,
     "no_file_name": InvalidInput,
     "no_result": NotFound,
     "no_task": NotFound,
@@ -352,22 +368,38 @@ FINER_CODES: dict[str, type[RoteError]] = {
     "not_a_folder": InvalidInput,
     "not_dead": Denied,
     "not_plain": Denied,
+    "not_remote": Denied,
     "not_text": InvalidInput,
     "one_statement": InvalidInput,
+    "origin": Denied,
+    "out_of_order": InvalidInput,
+    "out_of_turn": InvalidInput,
     "outside_sandbox": Denied,
+    "overloaded": Unavailable,
+    "range": InvalidInput,
     "record_is_newer": InvalidInput,
     "replay_differs": InvalidInput,
     "reserved_id": Denied,
+    "reserved_name": Denied,
     "returns_rows": InvalidInput,
+    "settled": Denied,
     "sql_denied": Denied,
     "sql_failed": InvalidInput,
+    "stopping": Unavailable,
     "store_not_a_file": InvalidInput,
     "store_not_found": NotFound,
+    "timeout": Unavailable,
+    "too_many_requests": Unavailable,
+    "trust_snapshot_invalid": InvalidInput,
     "trust_snapshot_not_found": NotFound,
+    "unauthenticated": Denied,
     "unknown_adapter": InvalidInput,
     "unknown_profile": InvalidInput,
     "unknown_verb": InvalidInput,
+    "unsupported_protocol": InvalidInput,
+    "uri": InvalidInput,
     "verb_denied": Denied,
+    "verdict_gone": InvalidInput,
 }
 
 

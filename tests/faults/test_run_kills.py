@@ -180,7 +180,7 @@ def check_messages(store: rote.Store, versions: dict[str, int]) -> None:
     assert len(acked) == len(set(acked)) == len(versions)
     handed_on = [state.value["payload"] for state in space.scan(f"queue:{OUT}/")]
     assert sorted(handed_on) == sorted(versions)
-    rows = port_of(store).answer(space.did, ListSides("message", "", 1_000))
+    rows = port_of(store).answer(space.did, ListSides("message", "", 1_000)).rows
     assert not {f"queue:{row.key.partition('@')[0]}" for row in rows} & set(acked)
 
 

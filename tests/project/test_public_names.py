@@ -101,6 +101,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "scan_range": "(self, start, end, *, after, limit, descending)",
         "skip": "(self, prefix, count)",
         "set": "(self, id, value, *, key)",
+        "settle": "(self, attempt)",
         "transact": "(self, operations, *, reads, key, meta, call)",
         "transaction": "(self, *, key, meta)",
         "update": "(self, id, function, *, attempts)",
@@ -132,7 +133,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "retention_report": "(self, expire_soon_seconds, namespace, kinds)",
         "search": "(self, text, *, limit, filters, at, include, scoring)",
         "stats": "(self)",
-        "touch": "(self, namespace, kind, id)",
+        "touch": "(self, namespace, kind, id, *, key)",
         "update": (
             "(self, namespace, kind, id, *, payload, patch, metadata, ttl_seconds, key, if_version)"
         ),

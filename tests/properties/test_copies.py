@@ -93,6 +93,7 @@ def _compare(space: Space, copy: Space) -> None:
         assert list(copy.at(version).scan()) == list(space.at(version).scan())
     ours, theirs = space._port, copy._port
     for kind in ("key", "run"):
-        assert theirs.answer(copy.did, ListSides(kind, after="", limit=99)) == ours.answer(
-            space.did, ListSides(kind, after="", limit=99)
+        assert (
+            theirs.answer(copy.did, ListSides(kind, after="", limit=99)).rows
+            == ours.answer(space.did, ListSides(kind, after="", limit=99)).rows
         )

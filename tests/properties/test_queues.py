@@ -70,7 +70,7 @@ class Played:
     def first_ready(self, space: rote.Space) -> str | None:
         """Return the id of the oldest ready message, found without any memory."""
         port = port_of(space)
-        rows = {row.key: row for row in port.answer(space.did, ListSides(KIND, "", 1_000))}
+        rows = {row.key: row for row in port.answer(space.did, ListSides(KIND, "", 1_000)).rows}
         for item in self.host(space).queue.peek(Q, 1_000)["items"]:
             row = rows.get(f"{Q}/{item['id']}@{space.branch}")
             if row is None or tries_in(row).is_ready(shared_now(port)):

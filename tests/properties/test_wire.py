@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,12 +14,14 @@ from msgspec import UNSET, Struct, UnsetType, structs
 import rote
 from rote import errors
 from rote.contract import AnswerRead, CopyPage, FoundationPage, Guard, Head, commands
+from rote.contract.answer_data import shown
 from rote.contract.branches import Resolution
 from rote.contract.commands import Command, CopyIn, MakeCommit, Rehearse, StoreCommand, Work
 from rote.contract.copies import LeftFact
 from rote.contract.facts import Commit, Fact
 from rote.contract.wire import (
     Message,
+    _coder,
     answer_type,
     decode_answer,
     decode_command,
@@ -200,6 +203,22 @@ def test_an_error_decodes_to_what_was_encoded(kind: type[RoteError]) -> None:
 def test_a_finer_code_is_of_its_class(code: str, kind: type[RoteError]) -> None:
     decoded = decode_error(encode_error(kind("no", code=code)))
     assert (type(decoded), decoded.code) == (kind, code)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@settings(max_examples=examples(8, 1_000))
+@given(data=st.data())
+def test_the_fast_way_to_the_bytes_of_an_answer_equals_the_slow_one(
+    row: Any, data: st.DataObject
+) -> None:
+    kind = answer_type(row.command)
+    if kind in (bytes, type(None)):
+        return
+    answer = data.draw(values(kind))
+    plain = msgspec.json.encode(_coder(kind).plain(answer))
+    assert decode(msgspec.json.encode(shown(kind)(answer)), depth_max=100) == decode(
+        plain, depth_max=100
+    )
 
 
 def test_an_unknown_code_is_an_error_all_the_same() -> None:

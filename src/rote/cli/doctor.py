@@ -23,6 +23,7 @@ from rote.cli.progress import bar
 from rote.errors import RoteError
 from rote.opening import locate
 from rote.space import Space
+from rote.space.store import every_space
 from rote.values.limits import MIB, SQLITE_WAL_BYTES_KEPT
 
 # A small store is verified whole, because that is quick. A larger store is only read in part.
@@ -101,7 +102,7 @@ def _examine(examination: Examination, options: StoreOptions, *, repair: bool) -
     with options.opened_store() as store:
         if location.path is None:
             examination.store = {"server": printable(location.shown)}
-        spaces = store.spaces()
+        spaces = every_space(store)
         if location.keys is not None:
             _examine_keys(examination, location.keys, spaces)
         for space in spaces:

@@ -32,6 +32,7 @@ from rote.cli.progress import bar, spinner
 from rote.contract import UNDECIDED, Fault, VerifyReport
 from rote.errors import RoteError
 from rote.space import Space, Store
+from rote.space.store import every_space
 from rote.values import canonical
 
 
@@ -53,7 +54,7 @@ def verify(
     """Recompute the whole chain of every space; exit 1 when anything is not as it was written."""
     checkpoint: Any = None if against is None else decode_file(against)
     with options.opened_store() as store:
-        chosen = store.spaces() if space is None else [find_space(store, space)]
+        chosen = every_space(store) if space is None else [find_space(store, space)]
         if space is None and checkpoint is not None:
             chosen = [_space_of(checkpoint, store)]
         verdicts = {_verify(each, checkpoint, options) for each in chosen}

@@ -49,6 +49,15 @@ class Change(Struct, frozen=True, gc=False):
         }
 
 
+class ChangePage(Struct, frozen=True, gc=False):
+    """Changes in id order, from one state to another."""
+
+    changes: tuple[Change, ...]
+    before: int  # the versions of the two states: ask for the rest at these
+    after: int
+    next: str | None  # the id to go on after; None at the end
+
+
 class Resolution(Enum):
     """Take the place of a value in `resolutions`: DELETE resolves a conflict by a delete."""
 

@@ -3,6 +3,9 @@
     Index         a row for each term of an entity; the kernel finds the entities of a term
     PackedIndex   segments, whose bytes only the index itself reads; the kernel finds segments
 
+    Change   →   rows of bytes, kept in a Note   →   Packed, a segment
+         notes(…)                             pack(…)
+
 A segment holds the changes of a range of the log, on all branches, and never changes. Many small ones
 are merged into one; an erasure replaces those that hold an erased entity. The number of a segment is
 drawn at random and tells nothing, except that a body with the same number is the same body.
@@ -13,6 +16,7 @@ from typing import Protocol, runtime_checkable
 
 from msgspec import UNSET, Struct, UnsetType
 
+from rote.patch import Operation
 from rote.values import Json
 
 
@@ -44,6 +48,21 @@ class Change(Struct, frozen=True):
     # there was none. The values are shared: an index must not change them.
     before: Json | UnsetType = UNSET
     after: Json | UnsetType = UNSET
+    # In normal form, if they have made the one value of the other: what they do not touch is the same.
+    operations: Sequence[Operation] | None = None
+
+
+class Note(Struct, frozen=True):
+    """All that a packed index must know of a change, without the values before and after."""
+
+    version: int
+    branch: int
+    id: str
+    rows: tuple[bytes, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self.rows))
 
 
 class Packed(Struct, frozen=True):
@@ -62,11 +81,16 @@ class PackedIndex(Protocol):
     prefix: str  # only entities whose ids start with it are looked at
     is_eager: bool  # False: nothing is kept before the first question
 
-    def pack(self, changes: Sequence[Change], /) -> list[Packed]:
-        """Return segments of changes that are given oldest first; none when there are no rows.
+    def notes(self, change: Change, /) -> Iterator[bytes]:
+        """Yield the rows of a change, of which each is packed into one row of a segment.
 
-        A change without a value before and after has none.
+        It costs what the change has changed: a commit does it while all other writers wait, and stops
+        when there are too many rows. A change without a value before and after has none.
         """
+        ...
+
+    def pack(self, notes: Sequence[Note], /) -> list[Packed]:
+        """Return segments of the notes of changes, which are given oldest first; none without rows."""
         ...
 
     def merge(self, segments: Sequence[Packed], /) -> Packed:
@@ -87,7 +111,7 @@ class PackedIndex(Protocol):
     def rows(self, segment: Packed, /) -> Iterator[bytes]:
         """Yield every row as bytes that hold all that is known of it, in one form only.
 
-        The rows of segments are those of `pack` of all their changes, however they came to be.
+        The rows of segments are those of `pack` of all their notes, however they came to be.
         """
         ...
 
@@ -114,4 +138,4 @@ class Found(Struct, frozen=True):
     line: tuple[tuple[int, int], ...]  # (branch, its cap) of the view, the nearest branch first
     segments: tuple[FoundSegment, ...]  # oldest first
     postings: tuple[tuple[int, str, bytes], ...]  # (segment, term, bytes) of the terms asked for
-    pending: tuple[Change, ...]  # on all branches, above the segments, up to the version
+    pending: tuple[Note, ...]  # on all branches, above the segments, up to the version

@@ -49,8 +49,8 @@ def all_sides(port: Port, space: str, kind: str) -> Iterator[SideRow]:
     """Yield the side rows of a kind, in key order."""
 
     def ask(after: str | None, size: int) -> tuple[Sequence[SideRow], str | None]:
-        rows = port.answer(space, ListSides(kind, after or "", size))
-        return rows, rows[-1].key if len(rows) == size else None
+        page = port.answer(space, ListSides(kind, after or "", size))
+        return page.rows, page.next
 
     return paged(ask)
 

@@ -24,6 +24,9 @@ class Caller(Struct, frozen=True):
     """The caller of a port. It is bound to a port once, and is not an argument of every call."""
 
     author: str | None = None  # noted in every commit
+    # Whether it is a part of Rote that asks for the spaces with reserved names. It sees only these, and
+    # all others see none of them.
+    is_library: bool = False
 
 
 class Task(Protocol[R_co]):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from rote.contract.facts import Fact, State
 from rote.values import Json
@@ -14,10 +14,18 @@ class Guard(Struct, frozen=True, gc=False):
 
     kind: str
     key: str
-    fence: int
+    fence: int  # 0: there is no such row yet, and the commit makes it
     body: Json = None  # what the row holds after the commit
     stamped: bool = False  # whether the commit's `version` and `at` become members of the body
     drop: bool = False  # whether there is no such row after the commit; then it has no body
+
+
+class OnlyIf(Struct, frozen=True, gc=False):
+    """A condition of a write: this fact of an entity is still the newest on the branch's line."""
+
+    id: str
+    version: int  # 0: it was never written
+    branch: str = "main"
 
 
 class AnswerRead(Struct, frozen=True, gc=False):
@@ -44,6 +52,26 @@ class View(Struct, frozen=True, gc=False):
 
     branch: str = "main"
     version: int | None = None
+
+
+class ReadState(Struct, frozen=True, gc=False):
+    """A state in a page, or, where the reader has it already, only that it is unchanged."""
+
+    id: str
+    version: int
+    hash: str | None
+    value: Json | UnsetType = UNSET
+    exists: bool | UnsetType = UNSET
+    erased: bool | UnsetType = UNSET
+    unchanged: bool | UnsetType = UNSET  # True; then the three above are left out
+
+
+class StatePage(Struct, frozen=True, gc=False):
+    """Entities that were asked for by id, all from one state."""
+
+    version: int  # the state they come from
+    states: tuple[ReadState, ...]  # in the order of the ids
+    next: int | None  # how many ids were answered, when these are not all
 
 
 class ScanPage(Struct, frozen=True, gc=False):
@@ -94,6 +122,13 @@ class SpaceSummary(Struct, frozen=True, gc=False):
     oldest: int  # the version that history begins with
 
 
+class Versions(Struct, frozen=True, gc=False):
+    """The newest version of a space, and that of its newest erasure."""
+
+    version: int  # 0 when empty
+    erased: int  # 0 when nothing was erased
+
+
 class Times(Struct, frozen=True, gc=False):
     """The time, in microseconds since the epoch."""
 
@@ -110,3 +145,10 @@ class SideRow(Struct, frozen=True, gc=False):
     key: str
     fence: int  # 1 for a new row, one more at every write
     body: Json
+
+
+class SideRowPage(Struct, frozen=True, gc=False):
+    """Side rows of one kind, in key order."""
+
+    rows: tuple[SideRow, ...]
+    next: str | None  # the key to go on after; None at the end

@@ -5,6 +5,8 @@ The bytes are JSON objects with the members under their own names; defaults are 
     view          becomes its members `branch` and `version`
     Fact.data, LeftFact.data, and meta_data of facts and commits
                   become `body`, `data` and `meta`: the stored canonical bytes, copied as they are
+    data of a set that was left out
+                  the member `body` is left out
     facts of a commit
                   leave out `at`, `author` and `meta`, which their commit says
     resolutions   {"value": …} or {"delete": true}
@@ -12,8 +14,8 @@ The bytes are JSON objects with the members under their own names; defaults are 
                   all others are a text in base64
     UNSET         the member is left out
 
-The encoder refuses what JSON cannot carry, by the checks that the kernel would make. The decoder of
-a command refuses unknown members; the handler checks what they hold. Answers may get new members, so
+The encoder of a command refuses what JSON cannot carry, by the checks that the kernel would make. Its
+decoder refuses unknown members; the handler checks what they hold. Answers may get new members, so
 their decoder leaves unknown ones out.
 """
 
@@ -27,10 +29,11 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, Raw, Struct, structs
 
+from rote.contract.answer_data import OF_COMMIT, STORED, is_left_out, shown
 from rote.contract.branches import Resolution
 from rote.contract.commands import Command, CopyIn, MakeCommit, Rehearse
 from rote.contract.copies import FoundationPage, LeftFact
-from rote.contract.facts import Commit, Fact
+from rote.contract.facts import Commit
 from rote.contract.operations import parse_operations
 from rote.contract.page_checks import check_page
 from rote.contract.reads import parse_reads
@@ -39,16 +42,6 @@ from rote.contract.table import Row
 from rote.errors import Corrupt, InvalidInput, RoteError
 from rote.values import Encoded, canonical, decode
 from rote.values.limits import DEPTH_MAX, MESSAGE_BYTES_MAX, MESSAGE_LEVELS
-
-# Members that hold stored canonical bytes, and their names on the wire.
-_STORED = {
-    (Fact, "data"): "body",
-    (Fact, "meta_data"): "meta",
-    (Commit, "meta_data"): "meta",
-    (LeftFact, "data"): "data",
-}
-# Members of a fact that are its commit's, by their names on the wire.
-_OF_COMMIT = ("at", "author", "meta")
 
 
 class Message(Struct, frozen=True):
@@ -119,7 +112,7 @@ def encode_answer(row: Row, answer: Any) -> Message:
     if type(answer) is bytes:
         return Message(b"{}", answer)
     kind = answer_type(row.command)
-    plain = {} if kind is type(None) else _coder(kind).plain(answer)
+    plain = {} if kind is type(None) else shown(kind)(answer)
     return Message(_encoded(plain if row.member is None else {row.member: plain}))
 
 
@@ -342,10 +335,10 @@ def _struct_coder(kind: type[Struct]) -> Coder:
     if issubclass(kind, Command):
         own["data"] = _BODY
     members = [
-        (name, _STORED.get((kind, name), name), own.get(name) or _coder(hints[name]))
+        (name, STORED.get((kind, name), name), own.get(name) or _coder(hints[name]))
         for name in kind.__struct_fields__
     ]
-    stored = {name for name, _, _ in members if (kind, name) in _STORED}
+    stored = {name for name, _, _ in members if (kind, name) in STORED}
     flat = {name for name, _, _ in members if name == "view" and hints[name] is View}
 
     def plain(value: Any) -> Any:
@@ -355,7 +348,8 @@ def _struct_coder(kind: type[Struct]) -> Coder:
         for name, wire_name, coder in members:
             part = getattr(value, name)
             if name in stored:
-                made[wire_name] = None if part is None else Raw(part)
+                if part is not None or not is_left_out(value, name):
+                    made[wire_name] = None if part is None else Raw(part)
             elif name in flat:
                 made |= coder.plain(part)
             elif part is not UNSET:
@@ -369,7 +363,8 @@ def _struct_coder(kind: type[Struct]) -> Coder:
             if name in flat:
                 made[name] = coder.value(plain)
             elif wire_name not in plain:
-                continue
+                if name in stored:
+                    made[name] = None
             elif name in stored:
                 made[name] = _stored_bytes(kind, plain, wire_name)
             else:
@@ -391,7 +386,7 @@ def _commit_coder(coder: Coder) -> Coder:
         made = coder.plain(commit)
         if isinstance(commit, Commit):
             for fact in made["facts"]:
-                for name in _OF_COMMIT:
+                for name in OF_COMMIT:
                     del fact[name]
         return made
 
@@ -432,8 +427,8 @@ def _sliced_type(kind: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, Struct):
         hints = get_type_hints(kind)
         fields: list[tuple[str, Any, Any]] = [
-            (_STORED[kind, name], Raw, Raw(b"null"))
-            if (kind, name) in _STORED
+            (STORED[kind, name], Raw, Raw(b"null"))
+            if (kind, name) in STORED
             else (name, _sliced_type(hints[name]), None)
             for name in kind.__struct_fields__
         ]

@@ -72,16 +72,20 @@ _FOUNDATIONS = "rote.kernel.copying.foundation_copies"
 # fmt: off
 TABLE = Table([
     Row(c.GetTimes, "now", f"{_SPACES}:get_times", "authenticated", "free", "always"),
-    Row(c.ListSpaces, "spaces", f"{_SPACES}:list_spaces", "authenticated", "free", "always"),
-    Row(c.FindSpace, "space_create", f"{_SPACES}:find_space", "operator", "none", "always"),
+    Row(c.ListSpaces, "spaces", f"{_SPACES}:list_spaces", "authenticated", "free", "always",
+        by_caller=True),
+    Row(c.FindSpace, "space_create", f"{_SPACES}:find_space", "operator", "none", "always",
+        by_caller=True),
     Row(c.EraseSpace, "space_erase", f"{_KEEPING}.space_erasures:erase_space", "operator", "none",
         "never", by_caller=True),
     Row(c.AdoptSpace, "adopt", f"{_SPACES}:adopt_space", "operator", "none", "always"),
 
     Row(c.Describe, "space", f"{_READING}.history:describe", "read", "free", "always"),
     Row(c.GetHead, "head", f"{_READING}.history:head", "read", "free", "always"),
+    Row(c.GetVersions, "versions", f"{_READING}.versions:get_versions", "read", "free", "always"),
     Row(c.GetSnapshot, "snapshot", f"{_READING}.view_heads:snapshot", "read", "free", "always"),
-    Row(c.Read, "read", f"{_READING}.entities:read", "read", "ids", "always", "states", _ids),
+    Row(c.Read, "states", f"{_READING}.entities:read", "read", "ids", "always", "states", _ids),
+    Row(c.ReadPage, "read", f"{_READING}.entities:read_page", "read", "ids", "always", None, _ids),
     Row(c.GlanceAt, "glance", f"{_READING}.entities:glance", "read", "ids", "always", None, _id),
     Row(c.Scan, "scan", f"{_READING}.scans:scan", "read", "range", "always"),
     Row(c.Skip, "skip", f"{_READING}.scans:skip", "read", "range", "always", "id"),
@@ -98,6 +102,7 @@ TABLE = Table([
 
     Row(c.Rehearse, "rehearse", f"{_COMMITTING}.rehearsals:rehearse", "read", "ids", "always",
         "rehearsals", _written),
+    Row(c.Settle, "settle", f"{_COMMITTING}.keys:settle", "read", "free", "always", "commit"),
     Row(c.GetMade, "made", f"{_COMMITTING}.keys:get_made", "read", "ids", "always", "commit", _ids),
     Row(c.MakeCommit, "commit", f"{_COMMITTING}.commits:make_commit", "write", "ids", "key",
         None, _written, by_caller=True),
@@ -109,10 +114,12 @@ TABLE = Table([
         by_caller=True),
     Row(c.ListBranches, "branches", f"{_BRANCHES}:list_branches", "read", "free", "always",
         "branches"),
+    Row(c.ListChanges, "changes", "rote.kernel.branching.diffs:list_changes", "read", "none",
+        "always"),
     Row(c.Diff, "diff", "rote.kernel.branching.diffs:diff", "read", "none", "always", "changes"),
 
     Row(c.GetSide, "side", f"{_SIDES}:get_side", "read", "none", "always", "row"),
-    Row(c.ListSides, "sides", f"{_SIDES}:list_sides", "read", "none", "always", "rows"),
+    Row(c.ListSides, "sides", f"{_SIDES}:list_sides", "read", "none", "always"),
     Row(c.PutSide, "put_side", f"{_SIDES}:put_side", "write", "none", "fence"),
     Row(c.DropSide, "drop_side", f"{_SIDES}:drop_side", "write", "none", "fence"),
 
@@ -210,7 +217,8 @@ class Kernel:
         self._bind(caller)
 
     def _bind(self, caller: Caller) -> None:
-        self._opened = self.spaces.opened
+        self._is_library = caller.is_library
+        self._opened = self.spaces.reserved if caller.is_library else self.spaces.opened
         self._handlers = _Handlers(caller, are_workers=False)
         self._workers = _Handlers(caller, are_workers=True)
 
@@ -260,7 +268,7 @@ class Kernel:
             return self.spaces
         if type(space) is not str or not space:
             raise InvalidInput("say which space is asked, by its did")
-        return self.spaces.open(space)
+        return self.spaces.open(space, is_library=self._is_library)
 
     # -- calls for this machine alone (contract.Local) ---------------------------------------------
 

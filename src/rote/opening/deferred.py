@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rote.contract import AnswerRead, Packed, PackedIndex, Port, Questions, TextRule
 from rote.contract.commands import ListSpaces
-from rote.contract.index import Change
+from rote.contract.index import Change, Note
 from rote.errors import RoteError
 from rote.records.keys import PREFIX
 from rote.space import Space
@@ -84,8 +84,11 @@ class DeferredWords:
         self.is_eager = is_eager
         self._constant = constant
 
-    def pack(self, changes: Sequence[Change], /) -> list[Packed]:
-        return self._loaded().pack(changes)
+    def notes(self, change: Change, /) -> Iterator[bytes]:
+        return self._loaded().notes(change)
+
+    def pack(self, notes: Sequence[Note], /) -> list[Packed]:
+        return self._loaded().pack(notes)
 
     def merge(self, segments: Sequence[Packed], /) -> Packed:
         return self._loaded().merge(segments)

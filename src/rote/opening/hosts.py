@@ -50,7 +50,8 @@ class Host(tiers.Host):
         """Make a host of a profile: minimal, compute-and-store, network-restricted or
         operator-controlled.
 
-        store, space  the space of memory and store: a name or did in a store, or a Space by itself
+        store, space  the space of memory, store, queue and agent: in a store a name or did, which is
+                      `default` when left out, or a Space without store=
         cache         path, max_entries, max_bytes
         memory        settings as rote.Memory takes them
         sqlite        path, allow_tables, create, allow_write, max_rows, max_result_bytes, max_sql_bytes,
@@ -59,7 +60,8 @@ class Host(tiers.Host):
         queue         max_tries, lease_seconds, max_payload_bytes
         agent         root, a folder of files beside the space
         grant         narrows what the profile allows
-        limits        max_adapter_calls, max_frame_bytes
+        limits        max_adapter_calls, max_frame_bytes, of the host and of each of its scopes
+        redact        names of members whose values are neither recorded nor shown
         clock         when left out the store's, else the system's
         """
         check_sources(clock, None)

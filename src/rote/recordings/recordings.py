@@ -290,7 +290,8 @@ class Replay:
                 "payload_mismatch",
                 message=(
                     f"the replay of {self._path} would write {end.payload_fingerprint}, the recorded"
-                    f" run {self.end.payload_fingerprint}; the program or what it reads has changed"
+                    f" run {self.end.payload_fingerprint}; the program, what it reads, or an option of"
+                    " its host has changed"
                 ),
             )
 

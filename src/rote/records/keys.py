@@ -92,8 +92,9 @@ def key_of(entity: str) -> tuple[str, str, str] | None:
     parts = entity.removeprefix(PREFIX).split(_END)
     if not entity.startswith(PREFIX) or len(parts) != 4:
         return None
-    namespace = parts[0]
-    kind, id = (_unescaped(lambda match: chr(int(match[1], 16)), part) for part in parts[1:3])
+    namespace, kind, id, _ = parts
+    if "!" in kind + id:  # rarely
+        kind, id = (_unescaped(lambda match: chr(int(match[1], 16)), part) for part in (kind, id))
     return (namespace, kind, id) if is_key(entity, namespace, kind, id) else None
 
 

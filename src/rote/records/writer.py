@@ -43,7 +43,10 @@ class RecordWriter:
     """The verbs that write, on a space and its branch."""
 
     # Of the error about a namespace that this memory does not have.
-    _advice_on_namespaces = "; list all that you use in Memory(space, namespaces=[…])"
+    _advice_on_namespaces = (
+        "; list all that you use in Memory(space, namespaces=[…]),"
+        " for a host in memory={'namespaces': […]}"
+    )
 
     def __init__(
         self,
@@ -310,20 +313,23 @@ class RecordWriter:
         )
         return {"ok": True, "pruned": pruned}
 
-    def touch(self, namespace: str, kind: str, id: str) -> Result:
+    def touch(self, namespace: str, kind: str, id: str, *, key: str | None = None) -> Result:
         """Note that a record was used, in last_accessed and access_count. No other verb does."""
         self._check_offered("touch")
+        self._check_condition(key)
         entity = self._entity(namespace, kind, id)
-        with self._turn:
-            return self._writing.retry(
-                lambda: self._touch_once(entity), attempts=RECORD_ATTEMPTS_MAX
-            )
+        call = None if key is None else keyed(key, "touch", (entity,))
+        return self._write(
+            call,
+            lambda: self._touch_once(entity, call),
+            lambda made: _touched(made, self._accesses_after(made, entity)),
+        )
 
-    def _touch_once(self, entity: str) -> Result:
+    def _touch_once(self, entity: str, call: Keyed | None) -> Written:
         seen, life = self._look(entity, values=("/metadata",))
         if life is None:
             self._writing.glance(entity)  # a transaction notes that the answer relies on it
-            return {
+            return None, {
                 "ok": True, "found": False, "last_accessed": None, "access_count": None,
                 "version": None,
             }  # fmt: skip
@@ -331,25 +337,27 @@ class RecordWriter:
         known = metadata if type(metadata) is dict else {}
         count = known.get("access_count")
         counted = min((count if type(count) is int else 0) + 1, INTEGER_MAX)
-        commit = self._writing.transact(
-            [
-                {
-                    "op": "patch",
-                    "id": entity,
-                    "ops": [
-                        *([] if known else [{"op": "add", "path": "/metadata", "value": {}}]),
-                        {"op": "add", "path": "/metadata/access_count", "value": counted},
-                    ],
-                    "stamp": ["/metadata/last_accessed"],
-                }
+        operation = {
+            "op": "patch",
+            "id": entity,
+            "ops": [
+                *([] if known else [{"op": "add", "path": "/metadata", "value": {}}]),
+                {"op": "add", "path": "/metadata/access_count", "value": counted},
             ],
-            # Entries that are appended meanwhile do not matter.
-            reads=[{"id": entity, "version": seen.version, "path": "/metadata"}],
-        )
-        return {
-            "ok": True, "found": True, "last_accessed": commit.at, "access_count": counted,
-            "version": commit.version,
-        }  # fmt: skip
+            "stamp": ["/metadata/last_accessed"],
+        }
+        # Entries that are appended meanwhile do not matter.
+        reads = [{"id": entity, "version": seen.version, "path": "/metadata"}]
+        commit = self._transact([operation], reads, call)
+        return commit, _touched(commit, counted)
+
+    def _accesses_after(self, commit: Commit, entity: str) -> Json:
+        """Return the count of accesses after a commit; None when that state is gone."""
+        try:
+            view = self.space.at(commit.version)
+        except Compacted:
+            return None
+        return view.glance(entity, values=("/metadata/access_count",)).values[0]
 
     # -- what the verbs share ----------------------------------------------------------------------
 
@@ -541,6 +549,13 @@ class _Appended(Struct, frozen=True):
 
 def _written(commit: Commit, *, created: bool | None) -> Result:
     return {"ok": True, "created": created, "updated_at": commit.at, "version": commit.version}
+
+
+def _touched(commit: Commit, count: Json) -> Result:
+    return {
+        "ok": True, "found": True, "last_accessed": commit.at, "access_count": count,
+        "version": commit.version,
+    }  # fmt: skip
 
 
 def _many_put(commit: Commit, created: int | None) -> Result:

@@ -224,7 +224,7 @@ def _home(place: Path | Named, embedding: Embedding, cache: str | os.PathLike[st
         return SpaceHome(place.space, embedding)
     path = str(place.absolute())
     if cache is None:
-        return ProcessHome(path, embedding)
+        return ProcessHome((path, embedding.vectors_name), embedding)
     return FileHome(path, embedding, VectorFiles(cache))
 
 

@@ -5,7 +5,7 @@ from msgspec import Struct
 from rote.errors import InvalidInput, NotFound
 from rote.questions import SPACE_SCHEME
 from rote.records.envelope import Envelope, text_of
-from rote.records.metadata import tags_of
+from rote.records.metadata import Metadata, tags_of
 from rote.retrieval.corpus import Simple
 from rote.retrieval.details import Details
 from rote.space import Space, Store
@@ -16,6 +16,8 @@ from rote.values.limits import INTEGER_MAX
 # number sign separates the number of an entry from them.
 _ESCAPED = str.maketrans({"%": "%25", "/": "%2F"})
 _RANKED_ESCAPED = _ESCAPED | str.maketrans({"#": "%23"})
+
+Key = tuple[str, str, str]
 
 
 class Named(Struct, frozen=True):
@@ -45,9 +47,13 @@ def open_state(store: Store, path: str) -> Named:
 
 def memory_of(record: Envelope) -> Simple:
     """Return a record as a line of a JSONL store would hold it."""
+    return _memory(record, _ESCAPED)
+
+
+def _memory(record: Envelope, escaped: dict[int, str]) -> Simple:
     key = (record["namespace"], record["record_kind"], record["record_id"])
     return Simple(
-        memory_id="/".join(part.translate(_ESCAPED) for part in key),
+        memory_id=_joined(key, escaped),
         text=text_of(record["payload"]),
         ts_utc=record_time(record),
         tags=tuple(tags_of(record["metadata"])),
@@ -68,13 +74,10 @@ def memories_of(record: Envelope) -> list[tuple[Simple, Details]]:
     memory_id = ranked_id(key)
     metadata, entries = record["metadata"] or {}, record["payload"].get("entries")
     if type(entries) is not list:
-        memory = memory_of(record)
-        memory.memory_id = memory_id
-        return [(memory, Details(*key[:2], metadata or None))]
-    tags = tuple(tags_of(metadata))
+        return [(_memory(record, _RANKED_ESCAPED), Details(*key[:2], metadata or None))]
     return [
         (
-            _entry_memory(memory_id, number, entry, tags),
+            entry_memory(key, number, entry, metadata),
             Details(*key[:2], {**metadata, "thread": memory_id, "turn": number}),
         )
         for number, entry in enumerate(entries, 1)
@@ -82,23 +85,21 @@ def memories_of(record: Envelope) -> list[tuple[Simple, Details]]:
     ]
 
 
-def memory_numbered(record: Envelope, number: int) -> Simple | None:
-    """Return one of these memories: the entry with a number, or the whole with 0; None if it is not one."""
-    key = (record["namespace"], record["record_kind"], record["record_id"])
-    entries = record["payload"].get("entries")
-    if type(entries) is not list:
-        memory = memory_of(record)
-        memory.memory_id = ranked_id(key)
-        return None if number else memory
-    entry = entries[number - 1] if 1 <= number <= len(entries) else None
-    if type(entry) is not dict:
-        return None
-    return _entry_memory(ranked_id(key), number, entry, tuple(tags_of(record["metadata"])))
+def whole_memory(record: Envelope) -> Simple | None:
+    """Return the memory that a record is; None if its entries are."""
+    has_entries = type(record["payload"].get("entries")) is list
+    return None if has_entries else _memory(record, _RANKED_ESCAPED)
 
 
-def _entry_memory(id: str, number: int, entry: dict[str, Json], tags: tuple[str, ...]) -> Simple:
+def entry_memory(
+    key: Key, number: int, entry: dict[str, Json], metadata: Metadata | None
+) -> Simple:
+    """Return the memory that an entry of a record is."""
     return Simple(
-        memory_id=f"{id}#{number}", text=entry_text(entry), ts_utc=entry_time(entry), tags=tags
+        memory_id=f"{ranked_id(key)}#{number}",
+        text=entry_text(entry),
+        ts_utc=entry_time(entry),
+        tags=tuple(tags_of(metadata)),
     )
 
 
@@ -124,12 +125,16 @@ def entry_text(entry: dict[str, Json]) -> str:
     return text if who is None else f"{who}: {text}"
 
 
-Key = tuple[str, str, str]
-
-
 def ranked_id(key: Key) -> str:
     """Return the memory id of a record, for the policies of ranking."""
-    return "/".join(part.translate(_RANKED_ESCAPED) for part in key)
+    return _joined(key, _RANKED_ESCAPED)
+
+
+def _joined(key: Key, escaped: dict[int, str]) -> str:
+    joined = "/".join(key)
+    if "%" not in joined and "#" not in joined and joined.count("/") == 2:
+        return joined  # the most frequent case, handled directly because it is faster
+    return "/".join(part.translate(escaped) for part in key)
 
 
 def key_of(memory_id: str) -> Key:

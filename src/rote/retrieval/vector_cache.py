@@ -1,19 +1,31 @@
 """Vectors that the process keeps: those of the texts of each state or file that was asked last.
 
-Each question leaves only the vectors of texts that its store still holds, so an erased text loses its
-vector by the next question. The cache is bounded, and nothing in it is ever written to disk.
+Each question leaves only the vectors of texts that its store still holds. Those of a space go when
+the store meets an erasure, all of a store when it is closed. The cache is bounded, and nothing in it
+is ever written to disk.
 """
 
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
+from msgspec import Struct
+
+from rote.contract import OpenStore
 from rote.values.limits import VECTOR_CACHE_BYTES_MAX, VECTOR_ENTRY_BYTES
 
 Vectors = Mapping[bytes, bytes]  # by the SHA-256 of the text
 
 _NONE: Vectors = {}
+
+
+class SpaceVectors(Struct, frozen=True):
+    """The place of the vectors of a space, by one embedder."""
+
+    store: OpenStore
+    did: str
+    name: str
 
 
 class VectorCache:
@@ -37,16 +49,27 @@ class VectorCache:
             self._kept.move_to_end(place)
             return self._kept[place]
 
-    def put(self, place: Hashable, vectors: Vectors) -> None:
-        """Keep the vectors of a place instead of those before, unless they alone are too many."""
+    def put(
+        self, place: Hashable, vectors: Vectors, is_right: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Keep the vectors of a place instead of those before, unless they alone are too many, or are
+        not right any more."""
         with self._lock:
             self._drop(place)
-            if not vectors or _size_bytes(vectors) > self._size_bytes_max:
+            if not vectors or _size_bytes(vectors) > self._size_bytes_max or not is_right():
                 return
             self._kept[place] = vectors
             self._size_bytes += _size_bytes(vectors)
             while self._size_bytes > self._size_bytes_max:
                 self._drop(next(iter(self._kept)))
+
+    def forget(self, store: OpenStore, space: str | None) -> None:
+        """Drop the vectors of a space, or of all spaces of a store."""
+        with self._lock:
+            kept = [place for place in self._kept if isinstance(place, SpaceVectors)]
+            for place in kept:
+                if place.store is store and space in (None, place.did):
+                    self._drop(place)
 
     def _drop(self, place: Hashable) -> None:
         self._size_bytes -= _size_bytes(self._kept.pop(place, _NONE))

@@ -12,7 +12,7 @@ from rote.errors import Denied
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.embedders import Embedding
 from rote.retrieval.ranking.vectors import numbers_of
-from rote.retrieval.vector_cache import VECTORS, Vectors
+from rote.retrieval.vector_cache import VECTORS, SpaceVectors, Vectors
 from rote.retrieval.vector_files import VectorFiles
 from rote.space import Space
 from rote.values import sha256_hex
@@ -92,9 +92,9 @@ def hash_of(text: str) -> bytes:
 class ProcessHome:
     """The home for texts whose vectors only the process keeps."""
 
-    def __init__(self, place: str, embedding: Embedding) -> None:
-        """Name a file or a space; its vectors are the same in all its states."""
-        self._place: Hashable = (place, embedding.vectors_name)
+    def __init__(self, place: Hashable, embedding: Embedding) -> None:
+        """Name the vectors of a file or a space, which are the same in all its states."""
+        self._place = place
         self._dimension = embedding.dimension
 
     def get(self, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
@@ -116,8 +116,12 @@ class ProcessHome:
         if before.keys() <= held and known.keys() <= before.keys():
             return None
         after = {hash: each for hash, each in {**before, **known}.items() if hash in held}
-        VECTORS.put(self._place, after)
+        VECTORS.put(self._place, after, self._is_right)
         return after
+
+    def _is_right(self) -> bool:
+        """Whether nothing was erased since the texts were read."""
+        return True
 
 
 class SpaceHome(ProcessHome):
@@ -125,7 +129,10 @@ class SpaceHome(ProcessHome):
 
     def __init__(self, space: Space, embedding: Embedding) -> None:
         """Make it before the texts are read: what is erased from now on keeps no vector."""
-        super().__init__(space.did, embedding)
+        store, did = space.open_store, space.did
+        super().__init__(SpaceVectors(store, did, embedding.vectors_name), embedding)
+        store.register(VECTORS.forget)
+        self._count = store.count(did)
         self._space = space
         self._name = embedding.vectors_name
         self._since = space.newest_version
@@ -145,6 +152,9 @@ class SpaceHome(ProcessHome):
             if "read_only" not in error.details:
                 raise
             return made  # nothing can be stored here
+
+    def _is_right(self) -> bool:
+        return self._space.open_store.count(self._space.did) == self._count
 
     def store(self, known: Vectors) -> bool:
         """Store all of these that are not stored yet; return False if an erasure came between."""
@@ -169,7 +179,7 @@ class FileHome(ProcessHome):
     """The home for the texts of a file: the process, and a directory that the caller names."""
 
     def __init__(self, path: str, embedding: Embedding, files: VectorFiles) -> None:
-        super().__init__(path, embedding)
+        super().__init__((path, embedding.vectors_name), embedding)
         self._key = f"{embedding.vectors_name}\n{path}"
         self._files = files
 

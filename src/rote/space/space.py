@@ -47,6 +47,7 @@ from rote.contract.commands import (
     Query,
     Read,
     Scan,
+    Settle,
     Skip,
     Values,
     Watch,
@@ -384,6 +385,10 @@ class Space(Upkeep):
         is new. PayloadMismatch when it stands for something else."""
         self._check_writable("made")
         return self._port.answer(self.did, GetMade(key, call, ids, self.branch))
+
+    def settle(self, attempt: str) -> Commit | None:
+        """Return the commit that an attempt made; None when it made none, which is then final."""
+        return self._port.answer(self.did, Settle(attempt))
 
     def update(self, id: str, function: Callable[[Json], Json], *, attempts: int = 32) -> Commit:
         """Set an entity to what `function` returns for its value (None when it does not exist).

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from rote.contract import (
+    Caller,
     CopyReport,
     Local,
     Port,
@@ -62,10 +63,10 @@ class Store:
         """Return all spaces, by name."""
         return [self._hold(info) for info in all_spaces(self._port)]
 
-    def _hold(self, info: SpaceInfo) -> Space:
+    def _hold(self, info: SpaceInfo, port: Port | None = None) -> Space:
         turns = self._turns.setdefault(info.did, threading.RLock())
         return Space(
-            self._port,
+            self._port if port is None else port,
             info,
             turns=turns,
             runs=self._runs,
@@ -164,3 +165,15 @@ class Store:
 
     def __repr__(self) -> str:
         return f"Store({self.url!r})"
+
+
+def own_space(store: Store, name: str, *, create: bool = False, author: str | None = None) -> Space:
+    """Return a space with a reserved name, for the part of Rote that it belongs to; never for users."""
+    port = store._port.for_caller(Caller(author, is_library=True))
+    return store._hold(port.answer("", FindSpace(name, create)), port)
+
+
+def every_space(store: Store) -> list[Space]:
+    """Return all spaces by name, those with reserved names last: to look whether they are whole."""
+    port = store._port.for_caller(Caller(is_library=True))
+    return [*store.spaces(), *(store._hold(info, port) for info in all_spaces(port))]

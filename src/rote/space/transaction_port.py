@@ -296,12 +296,16 @@ class TransactionPort(PortLayer):
 
     def _keep(self, _: str, command: MakeCommit | GetMade) -> Commit:
         self.check_open()
-        if isinstance(command, GetMade) or command.key is not None or command.meta is not None:
+        if isinstance(command, GetMade) or _is_named(command) or command.meta is not None:
             raise InvalidInput("a transaction makes one commit; give key and meta to transaction()")
         return self.buffer.add(command.operations, command.reads)
 
     def _note(self, id: str, path: str | None = None) -> None:
         self._entities_read[(id, path)] = None
+
+
+def _is_named(command: MakeCommit) -> bool:
+    return command.key is not None or command.attempt is not None
 
 
 def _shown(own: Own | None) -> State:

@@ -5,7 +5,8 @@ from typing import Any
 
 from rote.contract import Found, Port, View
 from rote.contract.commands import Postings
-from rote.contract.index import Change, Packed
+from rote.contract.index import Change, Note, Packed
+from rote.patch import replay
 from rote.space import Space
 from rote.values import canonical, decode_canonical
 
@@ -34,20 +35,31 @@ class PackedWords:
     def __init__(self, name: str = "packed-words/1", *, is_eager: bool = True) -> None:
         self.name = name
         self.is_eager = is_eager
-        self.packed: list[int] = []  # changes of each call of pack
+        self.noted = 0  # changes
+        self.packed: list[int] = []  # notes of each call of pack
         self.merged: list[int] = []  # rows of each call of merge
         self.held: list[bool] = []  # answers of `holds`
         self.in_pack: Callable[[], object] = lambda: None  # is called in each pack
         self.in_merge: Callable[[], None] = lambda: None  # is called in each merge
 
-    def pack(self, changes: Sequence[Change], /) -> list[Packed]:
-        self.packed.append(len(changes))
+    def notes(self, change: Change, /) -> Iterator[bytes]:
+        self.noted += 1
+        if change.operations is not None:
+            assert canonical(replay(change.before, [list(change.operations)])) == canonical(
+                change.after
+            )
+        words = words_of(change.after)
+        if words_of(change.before) != words:
+            yield canonical(words)
+
+    def pack(self, notes: Sequence[Note], /) -> list[Packed]:
+        self.packed.append(len(notes))
         self.in_pack()
-        assert [change.version for change in changes] == sorted(each.version for each in changes)
+        assert [note.version for note in notes] == sorted(note.version for note in notes)
         rows = [
-            [change.version, change.branch, change.id, words_of(change.after)]
-            for change in changes
-            if words_of(change.before) != words_of(change.after)
+            [note.version, note.branch, note.id, decode_canonical(words)]
+            for note in notes
+            for words in note.rows
         ]
         return [_packed(rows[start : start + ROWS_MAX]) for start in range(0, len(rows), ROWS_MAX)]
 

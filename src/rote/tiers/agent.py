@@ -261,7 +261,7 @@ class AgentTier:
             state = self._space.read(id)
             if state.exists:
                 if canonical(state.value) != canonical(envelope):
-                    raise PayloadMismatch(envelope["task_id"], version=state.version)
+                    raise mismatch(kind, envelope, version=state.version)
                 return False
             operation = {"op": "set", "id": id, "value": envelope}
             self._space.transact([operation], reads=[{"id": id, "version": state.version}])
@@ -278,6 +278,14 @@ class AgentTier:
 
 def _is_granted(granted: Mapping[str, Json], target: Json) -> bool:
     return TARGETS not in granted or target in granted[TARGETS]
+
+
+def mismatch(kind: str, envelope: dict[str, Json], *, version: int) -> PayloadMismatch:
+    id = envelope["task_id"]
+    advice = "take a new task_id" if kind == TASK else "send a new task for another result"
+    what = "task" if kind == TASK else "result"
+    message = f"there is another {what} under {id!r} (version {version}), which stays; {advice}"
+    return PayloadMismatch(id, version=version, message=message)
 
 
 def no_task(task_id: str) -> NotFound:

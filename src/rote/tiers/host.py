@@ -42,7 +42,7 @@ from rote.tiers.adapters import Adapter
 from rote.tiers.exchanges import SALT_BYTES, Exchange, Exchanging, Recorder, Replayer
 from rote.tiers.frame import Frame
 from rote.tiers.grants import Grant, narrowed, parse_grant, parse_limits
-from rote.tiers.profiles import ADAPTERS, adapters_of, check_profile, plain
+from rote.tiers.profiles import ADAPTERS, PROFILES, adapters_of, check_profile, plain
 from rote.tiers.queue import check_not_pinned
 from rote.tiers.registry import NAMES_CHECKS, VERB_NAMES, VERBS
 from rote.tiers.run_tiers import (
@@ -154,14 +154,20 @@ class Host:
                 f"there is no adapter {adapter!r:.80}; {told(ADAPTERS)}", code="unknown_adapter"
             )
         if name not in self._allowed:
-            raise Denied(
-                f"the profile {self._shared.profile} or a grant has no adapter {name};"
-                " ask for one that has it",
-                code="adapter_denied",
-            )
+            raise self._adapter_denied(name)
         found = self._verb(name, verb)
-        given = found.bind(*_copied_arguments(found.name, positional, named))
+        called = f"{name}.{found.name}"
+        given = found.bind(*_copied_arguments(called, positional, named), called=called)
         return self._reach(name, found, given)
+
+    def _adapter_denied(self, name: str) -> Denied:
+        profile = self._shared.profile
+        if name in adapters_of(profile):
+            reason = f"{name} is not among the adapters of the grant; {told(sorted(self._allowed))}"
+        else:
+            least = next(each for each in PROFILES if name in adapters_of(each))
+            reason = f"the profile {profile} has no adapter {name}; {least} has it"
+        return Denied(reason, code="adapter_denied")
 
     def _verb(self, adapter: str, verb: object) -> Verb:
         known = VERB_NAMES[adapter]
@@ -172,11 +178,16 @@ class Host:
             )
         found = VERBS[adapter][known[name]]
         if not self._is_on(adapter, found):
-            raise Denied(
-                f"{adapter}.{found.name} is not granted, or switched off; ask for it",
-                code="verb_denied",
-            )
+            raise self._verb_denied(adapter, found)
         return found
+
+    def _verb_denied(self, adapter: str, verb: Verb) -> Denied:
+        granted = self._grant.get("verbs", {}).get(adapter)
+        if granted is not None and verb.name not in granted:
+            reason = f"not among the verbs of the grant; {told(sorted(granted))}"
+        else:
+            reason = f"switched off: {verb.switch} is false in {adapter}= or in a grant"
+        return Denied(f"{adapter}.{verb.name} is {reason}", code="verb_denied")
 
     def _is_on(self, adapter: str, verb: Verb) -> bool:
         """Return whether a verb is granted, and switched on by the options and the grant."""
@@ -195,8 +206,11 @@ class Host:
         exchange, run = self._shared.exchange, self._run
         is_replay = exchange is not None and exchange.is_replay if run is None else run.is_replay
         if name not in self._adapters and not is_replay:
+            needed = (
+                "a space (store= or space=)" if name in SPACE_ADAPTERS else f"the option {name}="
+            )
             raise Denied(
-                f"this host was made without what {name} needs: a space, or the option {name}=",
+                f"{name} needs {needed}; this host was made without it",
                 code="adapter_not_configured",
             )
         granted = self._grant.get(name)
@@ -489,12 +503,12 @@ def _first_values(frame: object) -> dict[str, Json] | None:
 
 
 def _copied_arguments(
-    verb: str, positional: object, named: Mapping[str, Json]
+    called: str, positional: object, named: Mapping[str, Json]
 ) -> tuple[list[Json], dict[str, Json]]:
     """Return copies of arguments; InvalidInput when they are no values, or neither list nor object."""
     if not isinstance(positional, list | tuple):
         raise InvalidInput(
-            f"{verb}: arguments are a list, or an object by name", code="bad_arguments"
+            f"{called}: arguments are a list, or an object by name", code="bad_arguments"
         )
     try:
         data = canonical([list(positional), dict(named)], depth_max=_DEPTH_MAX)
@@ -503,7 +517,7 @@ def _copied_arguments(
         pointer = error.details["pointer"][2:]
         reason = error.details["reason"]
         raise InvalidInput(
-            f"{verb}: an argument is no value at {pointer!r}: {reason}",
+            f"{called}: an argument is no value at {pointer!r}: {reason}",
             code="bad_arguments",
             pointer=pointer,
         ) from None

@@ -45,6 +45,7 @@ from rote.values.limits import (
     PAGE_MAX,
     QUEUES_REMEMBERED,
     SIDES_READ_FIRST,
+    SPACE_NAME_CHARACTERS_MAX,
 )
 
 R = TypeVar("R")
@@ -62,10 +63,16 @@ def _is_positive(seconds: float | None) -> bool:
     return seconds is None or seconds > 0
 
 
-_QUEUE = Parameter(
-    "queue", {"type": "string", "description": "a name as spaces have"}, check=_is_queue
+_NAME = (
+    f"a name of 1 to {SPACE_NAME_CHARACTERS_MAX} characters of A-Z a-z 0-9 . _ -"
+    " that starts with a letter or digit"
 )
-_SECONDS = {"type": ["number", "null"], "maximum": LEASE_SECONDS_MAX}
+_QUEUE = Parameter("queue", {"type": "string", "description": _NAME}, check=_is_queue)
+_SECONDS = {
+    "type": ["number", "null"],
+    "maximum": LEASE_SECONDS_MAX,
+    "description": f"number above 0 and up to {LEASE_SECONDS_MAX:,}, or null",
+}
 _LEASE_SECONDS = Parameter("lease_seconds", _SECONDS, None, check=_is_positive)
 _DELAY = Parameter(
     "delay_seconds", {"type": "number", "minimum": 0, "maximum": LEASE_SECONDS_MAX}, 0
@@ -399,15 +406,15 @@ class QueueTier:
         found: dict[str, SideRow] = {}
         after, size = start, SIDES_READ_FIRST
         while True:
-            rows = self._port.answer(self._space.did, ListSides(KIND, after, size))
-            for row in rows:
+            page = self._port.answer(self._space.did, ListSides(KIND, after, size))
+            for row in page.rows:
                 if not row.key.startswith(start):
                     return found
                 if row.key.endswith(end):
                     found[row.key[len(start) : -len(end)]] = row
-            if len(rows) < size:
+            if page.next is None:
                 return found
-            after, size = rows[-1].key, PAGE_MAX
+            after, size = page.next, PAGE_MAX
 
     def _ordered(
         self, queue: str, rows: Mapping[str, SideRow], is_wanted: Callable[[Tries], bool]

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from rote.contract import Guard, SideRow
-from rote.errors import InvalidInput, PayloadMismatch
+from rote.errors import InvalidInput
 from rote.tiers.adapters import Adapter
-from rote.tiers.agent import RESULT, TARGETS, TASK, AgentTier, no_task
+from rote.tiers.agent import RESULT, TARGETS, TASK, AgentTier, mismatch, no_task
 from rote.tiers.grants import check_granted
 from rote.tiers.memory import MemoryTier
 from rote.tiers.messages import KIND, Message, Tries
@@ -142,7 +142,7 @@ class RunAgentTier(AgentTier):
                 self._set(kind, envelope)
                 return True
             if canonical(seen.values[0]) != canonical(envelope):
-                raise PayloadMismatch(envelope["task_id"], version=seen.version)
+                raise mismatch(kind, envelope, version=seen.version)
             return False
 
     def _set(self, kind: str, envelope: dict[str, Json]) -> None:

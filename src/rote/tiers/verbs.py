@@ -90,25 +90,34 @@ class Verb:
             "additionalProperties": False,
         }
 
-    def bind(self, positional: Sequence[Json], named: Mapping[str, Json]) -> dict[str, Json]:
-        """Return the arguments that were given, by name; InvalidInput when they do not fit."""
+    def bind(
+        self, positional: Sequence[Json], named: Mapping[str, Json], *, called: str = ""
+    ) -> dict[str, Json]:
+        """Return the arguments that were given, by name; InvalidInput when they do not fit.
+
+        called  the name of the verb with its adapter, for the error
+        """
+        called = called or self.name
         known = self._known
         if len(positional) > len(known):
-            raise self._bad(f"it takes at most {len(known)} arguments")
+            takes = (
+                f"it takes at most {len(known)}: {', '.join(known)}" if known else "it takes none"
+            )
+            raise _bad(called, f"there are {len(positional)} arguments; {takes}")
         given = dict(zip(known, positional, strict=False))
         for name, value in named.items():
             if name not in known:
-                raise self._bad(f"there is no {name!r:.80}; {told(known)}", name)
+                raise _bad(called, f"there is no {name!r:.80}; {told(known)}", name)
             if name in given:
-                raise self._bad(f"{name} is given twice", name)
+                raise _bad(called, f"{name} is given twice", name)
             given[name] = value
         for name in self._required:
             if name not in given:
-                raise self._bad(f"{name} is missing", name)
+                raise _bad(called, f"{name} is missing", name)
         for name, value in given.items():
             if not known[name].takes(value):
                 # Without the value: it may be one that is never to be shown.
-                raise self._bad(f"{name} must be {described(known[name].schema)}", name)
+                raise _bad(called, f"{name} must be {described(known[name].schema)}", name)
         return given
 
     def filled(self, given: Mapping[str, Json]) -> dict[str, Json]:
@@ -127,14 +136,15 @@ class Verb:
     def _defaults(self) -> dict[str, Json]:
         return {each.name: each.default for each in self.parameters if each.default is not UNSET}
 
-    def _bad(self, reason: str, argument: str | None = None) -> InvalidInput:
-        details: dict[str, Any] = {} if argument is None else {"argument": argument}
-        return InvalidInput(f"{self.name}: {reason}", code="bad_arguments", **details)
-
 
 def table(verbs: Iterable[Verb]) -> Mapping[str, Verb]:
     """Return verbs by their names."""
     return {verb.name: verb for verb in verbs}
+
+
+def _bad(called: str, reason: str, argument: str | None = None) -> InvalidInput:
+    details: dict[str, Any] = {} if argument is None else {"argument": argument}
+    return InvalidInput(f"{called}: {reason}", code="bad_arguments", **details)
 
 
 def _same(left: Json, right: Json) -> bool:

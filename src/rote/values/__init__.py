@@ -5,6 +5,7 @@ from rote.values.decoding import decode, decode_canonical
 from rote.values.depth import depth_of
 from rote.values.identity import Identity, check_did, verify_signature
 from rote.values.names import (
+    check_attempt,
     check_author,
     check_branch_name,
     check_entity_id,
@@ -22,6 +23,7 @@ __all__ = [
     "Identity",
     "Json",
     "canonical",
+    "check_attempt",
     "check_author",
     "check_branch_name",
     "check_did",

@@ -20,10 +20,16 @@ VALUE_BYTES_MAX = 16 * MIB
 # Ids are index keys in every engine.
 ENTITY_ID_BYTES_MAX = 1024
 SPACE_NAME_CHARACTERS_MAX = 100
+# Spaces of the library itself, such as that of a server.
+SPACE_PREFIX_RESERVED = "rote."
 BRANCH_NAME_CHARACTERS_MAX = 200
 # Idempotency keys are index keys too.
 KEY_BYTES_MAX = 200
 KEY_PREFIX_RESERVED = "rote:"
+# The name of one try to write, which the caller draws.
+ATTEMPT_BYTES = 16
+# How long the store knows what an attempt did, at least.
+ATTEMPT_SECONDS = 7 * 86_400
 AUTHOR_BYTES_MAX = 1024
 # The reason of an erasure: a sentence, or the number of a case.
 REASON_BYTES_MAX = 1024
@@ -89,6 +95,8 @@ PAGE_MAX = 1_000
 PAGE_BYTES_MAX = 4 * MIB
 # Facts, commits or values read at first while a page is filled: few, because they may be large.
 ROWS_READ_FIRST = 16
+# The most of them that are read at once, when all before were small.
+ROWS_READ_MAX = 256
 # Hits of an index asked for at first: few, because most callers stop early.
 HITS_READ_FIRST = 128
 # Values kept per space, so that a warm read costs no engine work.
@@ -242,8 +250,9 @@ PACKED_PENDING_MAX = 256
 PACKED_PENDING_BYTES_MAX = 1 * MIB
 # Values that a commit packs itself, while all other writers wait, and that are packed at once when a
 # packed index catches up; and the largest of them, since one can have a row in every few bytes.
-# After a larger commit the index is behind until it is asked.
+# After a larger commit, or one with more rows, the index is behind until it is asked.
 PACKED_COMMIT_BYTES_MAX = 4 * MIB
+PACKED_COMMIT_ROWS_MAX = 4_096
 PACKED_CHANGE_BYTES_MAX = 1 * MIB
 # A segment with fewer rows is small. Small ones are merged once they have so many rows together, or
 # are so many; a merge takes in no more than the rows, and those of one more segment.
@@ -360,9 +369,10 @@ RETRIEVAL_DRIFT_SHARE = 4
 # Texts of times that are remembered: many memories share a second, and logs repeat their times.
 INSTANTS_REMEMBERED = 65_536
 TAG_LISTS_REMEMBERED = 4_096
-# Characters of a term, frozen with the analyser; and words whose terms are remembered, each language.
+# Characters of a term, frozen with the analyser; and words and days whose terms are remembered.
 TERM_CHARACTERS_MAX = 64
-WORDS_REMEMBERED = 65_536
+WORDS_REMEMBERED = 65_536  # each language
+DAYS_REMEMBERED = 4_096
 # How often an excerpt is made until its tokens fit, and how many memories that do not fit into the
 # budget are passed over. Frozen with the policies of ranking.
 EXCERPT_ATTEMPTS_MAX = 17
@@ -406,6 +416,8 @@ PENDING_SEGMENTS_MAX = 16
 LIVING_LATE_MAX = 8_192
 # Threads are laid out anew when more than one of so many cells is empty.
 LAYOUT_EMPTY_SHARE = 4
+# A thread that has moved gets room for one of so many cells more.
+LAYOUT_ROOM_SHARE = 8
 # The shares of a term that one of so many cells has are found in all cells at once.
 CELLS_OF_MANY = 16
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from rote.errors import InvalidInput
 from rote.values.limits import (
+    ATTEMPT_BYTES,
     AUTHOR_BYTES_MAX,
     BRANCH_NAME_CHARACTERS_MAX,
     ENTITY_ID_BYTES_MAX,
@@ -27,6 +28,7 @@ _id_ascii = re.compile(_SCHEME + r"[!-~]*[!-)+-~]").fullmatch
 _id_any = re.compile(_SCHEME + r"[^\s\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f*]").fullmatch
 _space_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]*").fullmatch
 _branch_name = re.compile(r"[A-Za-z0-9_\-](?:[A-Za-z0-9._/\-]*[A-Za-z0-9_\-])?").fullmatch
+_attempt = re.compile(rf"[0-9a-f]{{{2 * ATTEMPT_BYTES}}}").fullmatch
 _run_id = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9._\-]*").fullmatch
 
 # Names that an error lists.
@@ -71,6 +73,12 @@ def check_key(text: Any, *, reserved_allowed: bool = False) -> None:
             f"the key {text!r} starts with {KEY_PREFIX_RESERVED!r}, which is reserved; "
             "use another prefix",
         )
+
+
+def check_attempt(text: Any) -> None:
+    """Check for the name of one try to write: 16 random bytes as 32 hex digits."""
+    if type(text) is not str or not _attempt(text):
+        raise InvalidInput("an attempt is 16 random bytes, as 32 of 0-9 a-f", argument="attempt")
 
 
 def check_prefix(prefix: Any, what: str = "prefix") -> None:

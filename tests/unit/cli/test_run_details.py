@@ -185,7 +185,7 @@ with rote.open({str(store)!r}, modes=MODES) as opened, begin(opened, "third", re
 def let_go(opened: Store) -> None:
     """Let the leases of all owners run out."""
     port, did = opened._port, opened.space("default").did
-    for row in port.answer(did, ListSides(LEASE, after="", limit=9)):
+    for row in port.answer(did, ListSides(LEASE, after="", limit=9)).rows:
         port.answer(did, PutSide(LEASE, row.key, Lease(0).body(), fence=row.fence))
 
 

@@ -36,7 +36,7 @@ def left(store: Path) -> Path:
         third._told().discard()  # the end of the owner would have closed its files
         port = opened._port
         did = opened.space("default").did
-        (row,) = port.answer(did, ListSides(LEASE, after="", limit=9))
+        (row,) = port.answer(did, ListSides(LEASE, after="", limit=9)).rows
         port.answer(did, PutSide(LEASE, row.key, Lease(0).body(), fence=row.fence))
     return store
 

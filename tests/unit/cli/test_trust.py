@@ -5,6 +5,7 @@ import pytest
 
 from rote.cli.demo.tampering import change_byte, places_of
 from rote.opening import open as open_store
+from rote.space.store import own_space
 from rote.values import canonical, decode
 from tests.unit.cli.command import error_of, run, run_json, run_ok
 
@@ -39,6 +40,18 @@ def test_verify_of_a_damaged_store_exits_1_and_names_entity_and_version(damaged:
     first, *faults = result.stdout.splitlines()
     assert first.startswith("not ok: space default, version 2; 1 fault; ")
     assert faults == [f"fact\t1\t{ADA}\tits content does not match its hash"]
+
+
+def test_verify_looks_at_the_spaces_with_reserved_names_too(store: Path) -> None:
+    with open_store(store) as opened:
+        own_space(opened, "rote.server", create=True).set(ADA, "spearmint")
+    assert "ok: space rote.server, version 1" in run_ok("verify", store=store)
+    assert "space rote.server" in run_ok("doctor", store=store)
+    assert "rote.server" not in run_ok("spaces", store=store)
+    [place] = places_of(store, b"spearmint")
+    change_byte(store, place, b"S")
+    assert run("verify", store=store).exit_code == 1
+    assert run("doctor", store=store).exit_code == 1
 
 
 def test_verify_json_prints_the_report(damaged: Path) -> None:

@@ -12,7 +12,12 @@ from rote.inspector.run_report import run_report
 from rote.traces.recorded_calls import Raised
 from rote.traces.reports import Failure, Report
 from rote.traces.timeline import Timeline, Writes
-from rote.values.limits import REPORT_BYTES_MAX, REPORT_DIFFERENCES_MAX, REPORT_EVENTS_MAX
+from rote.values.limits import (
+    REPORT_BYTES_MAX,
+    REPORT_DIFFERENCES_MAX,
+    REPORT_EVENTS_MAX,
+    REPORT_PARTS_MAX,
+)
 from tests.lanes import examples
 from tests.unit.inspector.pages import Page, read_page, seen
 from tests.unit.inspector.runs import HOSTILE, call, event, full_timeline, timeline
@@ -287,8 +292,10 @@ def test_one_event_of_many_parts_fits() -> None:
 
 
 UNSEEN = "\u202e"
-COUNTS = some.sampled_from((0, 1, 300, 10_000))
-SIZES = some.sampled_from((0, 1, 600, 5_000))
+# More than a page shows of each, but not many more: the test takes as long as they are many.
+EVENTS = some.sampled_from((0, 1, REPORT_EVENTS_MAX + 100))
+COUNTS = some.sampled_from((0, 1, REPORT_PARTS_MAX + 10))
+SIZES = some.sampled_from((0, 1, 600))
 
 
 @some.composite
@@ -304,7 +311,7 @@ def hostile_timelines(draw: some.DrawFn) -> Timeline:
     one = event(0, words())
     one = replace(one, calls=calls, retrievals=one.retrievals * draw(COUNTS))
     one = replace(one, guardrails=tuple(f"{n}{UNSEEN * 600}" for n in range(draw(COUNTS))))
-    events = [replace(one, index=index) for index in range(draw(COUNTS))]
+    events = [replace(one, index=index) for index in range(draw(EVENTS))]
     facts = ({"op": "set", "id": words(), "body": words()},) * draw(COUNTS)
     return timeline(words(), events=events, rest=calls, writes=Writes(1, facts))
 

@@ -52,7 +52,7 @@ def make_pipe(file: Path) -> None:
 DAMAGE: list[Callable[[Path], object]] = [
     lambda file: file.write_bytes(file.read_bytes()[:-1]),
     lambda file: file.write_bytes(b""),
-    lambda file: file.write_bytes(b"rote-vectors-1\n"),
+    lambda file: file.write_bytes(b"rote-vectors-2\n"),
     lambda file: file.write_bytes(file.read_bytes().replace(GOOD, bytes(7), 1)),
     lambda file: file.write_bytes(b"x" + file.read_bytes()),
     lambda file: file.chmod(0o666),

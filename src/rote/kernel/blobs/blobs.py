@@ -17,6 +17,7 @@ from rote.engines.rows import BlobRow
 from rote.errors import Corrupt, InvalidInput, NotFound
 from rote.kernel.blobs.blob_data import CONDEMNED, BlobData, BlobDataGone, Uploads, token_of
 from rote.kernel.committing.committer import Committer
+from rote.kernel.committing.conditions import check_form
 from rote.kernel.committing.jobs import job_of
 from rote.kernel.log.page_sizes import page_size
 from rote.kernel.log.seals import blob_record
@@ -59,6 +60,7 @@ def drop_upload(space: OpenSpace, command: DropUpload) -> None:
 def put_blob(space: OpenSpace, command: PutBlob, caller: Caller) -> str | None:
     """Describe data by a commit, from which on it counts; return its hash."""
     space.engine.check_usable()
+    check_form(command.only_if)
     check_content_type(command.content_type)
     check_labels(command.labels)
     if command.expect is not None:
@@ -93,8 +95,11 @@ def _describe(space: OpenSpace, data: BlobData, command: PutBlob, caller: Caller
         if state.exists and canonical(state.value) == canonical(meta):
             return hash  # the same data and the same description: nothing to commit
     operation = {"op": "set", "id": meta_id(hash), "value": meta}
-    wanted = MakeCommit([operation], branch=command.branch, key=command.key)
+    wanted = MakeCommit(
+        [operation], branch=command.branch, key=command.key, attempt=command.attempt
+    )
     job = job_of(wanted, caller, space.wiring.tokens.token())
+    job.condition = command.only_if
     job.attachment = data
     space.part(Committer).commit(job)
     return hash

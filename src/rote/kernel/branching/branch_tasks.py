@@ -79,7 +79,7 @@ def create_branch(space: OpenSpace, command: CreateBranch, caller: Caller) -> Co
         "fork_version": version,
     }
     task = Creation(command)
-    made = commit_task(space, task, command.name, key=command.key, call=call, caller=caller)
+    made = commit_task(space, task, command.name, command, call=call, caller=caller)
     assert made is not None
     return made
 
@@ -88,7 +88,7 @@ def delete_branch(space: OpenSpace, command: DeleteBranch, caller: Caller) -> Co
     name = command.name
     check_branch_name(name)
     call: dict[str, Json] = {"name": "delete_branch", "branch": name}
-    made = commit_task(space, Deletion(name), name, key=command.key, call=call, caller=caller)
+    made = commit_task(space, Deletion(name), name, command, call=call, caller=caller)
     assert made is not None
     return made
 

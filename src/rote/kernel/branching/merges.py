@@ -31,15 +31,22 @@ from rote.kernel.log.branches import Branches, spans, writable
 from rote.kernel.log.commit_graph import Point, last_node, merge_bases
 from rote.kernel.log.entries import ABSENT, Entry, same, state_of
 from rote.kernel.log.events import erased_by
-from rote.kernel.log.seals import KEY
+from rote.kernel.log.seals import ATTEMPT, KEY
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
 from rote.patch import threeway
-from rote.values import Json, canonical, check_branch_name, check_entity_id, check_key
+from rote.values import (
+    Json,
+    canonical,
+    check_attempt,
+    check_branch_name,
+    check_entity_id,
+    check_key,
+)
 from rote.values.canonical import quoted
 from rote.values.limits import PAGE_MAX
 
-# The version of the empty plan for a key that was used before: the answer needs no plan.
+# The version of the empty plan for a key or attempt that was used before: the answer needs no plan.
 _NO_PLAN_VERSION = -1
 
 STRATEGIES = ("fail", "ours", "theirs", "latest", "paths")
@@ -115,7 +122,7 @@ def merge(space: OpenSpace, request: Merge, caller: Caller) -> MergeResult:
         if data is not None:
             check_content(space.wiring.content_rules, id, Entry.holding(data))
     reads.sync()
-    if _is_known_key(reads, request):
+    if _is_made(reads, request):
         plan = MergePlan("merged", _NO_PLAN_VERSION, 0, (), [], {}, ())
     else:
         plan = reads.steadily(
@@ -127,7 +134,7 @@ def merge(space: OpenSpace, request: Merge, caller: Caller) -> MergeResult:
     if request.dry_run or plan.status != "merged":
         return MergeResult(plan.status, None, plan.merged, plan.conflicts)
     task, call = MergeTask(request, resolutions, plan), _payload(request, resolutions)
-    made = commit_task(space, task, request.target, key=request.key, call=call, caller=caller)
+    made = commit_task(space, task, request.target, request, call=call, caller=caller)
     if made is None:
         # The branches have moved, and the new plan writes nothing.
         return MergeResult(task.plan.status, None, (), task.plan.conflicts)
@@ -144,10 +151,13 @@ def _check_conformance(reads: SpaceReader, target: str, plan: MergePlan) -> None
     judge.check(list(left))
 
 
-def _is_known_key(reads: SpaceReader, request: Merge) -> bool:
-    if request.key is None or request.dry_run:
-        return False
-    return reads.rows.side(reads.number, KEY, request.key) is not None
+def _is_made(reads: SpaceReader, request: Merge) -> bool:
+    """Whether the key or the attempt of a merge was used before."""
+    names = () if request.dry_run else ((KEY, request.key), (ATTEMPT, request.attempt))
+    return any(
+        name is not None and reads.rows.side(reads.number, kind, name) is not None
+        for kind, name in names
+    )
 
 
 # -- the request -----------------------------------------------------------------------------------
@@ -162,6 +172,8 @@ def check_request(request: Merge) -> Resolutions:
     check_branch_name(request.target)
     if request.key is not None:
         check_key(request.key)
+    if request.attempt is not None:
+        check_attempt(request.attempt)
     if request.on_conflict not in STRATEGIES:
         raise InvalidInput(
             f"on_conflict is one of {', '.join(STRATEGIES)}, not {request.on_conflict!r:.80}"

@@ -12,7 +12,6 @@ from rote.contract.operations import Operation
 from rote.engines.rows import BlobRow, SideRecord
 from rote.kernel.log.appender import Appender
 from rote.kernel.log.entries import Entry
-from rote.kernel.log.seals import KEY
 from rote.kernel.state.index_coverage import Coverage, IndexChange
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceWriter
@@ -79,15 +78,15 @@ class Draft(Appender):
         self.presumed.update(ids)
         return True
 
-    def _presume_unused(self, key: str) -> bool:
-        return self.reads.rows.presume_absent(self.space.number, sides=[(KEY, key)])
+    def _presume_unused(self, kind: str, key: str) -> bool:
+        return self.reads.rows.presume_absent(self.space.number, sides=[(kind, key)])
 
-    def made_by(self, key: str) -> SideRecord | None:
-        """Return the row of the key, or None when no commit was made for it."""
-        is_drafted = (KEY, key) in self.sides
-        if self.presumes and not is_drafted and self._presume_unused(key):
+    def made_by(self, kind: str, key: str) -> SideRecord | None:
+        """Return the row of a key or an attempt, or None when no commit was made for it."""
+        is_drafted = (kind, key) in self.sides
+        if self.presumes and not is_drafted and self._presume_unused(kind, key):
             return None
-        noted = self.side(KEY, key)
+        noted = self.side(kind, key)
         self.found_new |= noted is None
         return noted
 

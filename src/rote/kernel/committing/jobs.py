@@ -6,8 +6,15 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from rote.contract import Caller, Commit, Guard
-from rote.contract.commands import MakeCommit
+from rote.contract import Caller, Commit, Guard, OnlyIf
+from rote.contract.commands import (
+    Compact,
+    CreateBranch,
+    DeleteBranch,
+    Erase,
+    MakeCommit,
+    Merge,
+)
 from rote.contract.operations import (
     Operation,
     check_size,
@@ -17,10 +24,22 @@ from rote.contract.operations import (
 from rote.contract.reads import Read, parse_reads
 from rote.engines.rows import BlobRow, BranchRow
 from rote.errors import InvalidInput, RoteError
+from rote.kernel.committing.conditions import check_form
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.side_rows import check_own
 from rote.kernel.log.entries import Entry
-from rote.values import Json, canonical, check_branch_name, check_key, digest
+from rote.kernel.log.key_rows import attempt_token
+from rote.values import (
+    Json,
+    canonical,
+    check_attempt,
+    check_branch_name,
+    check_key,
+    digest,
+)
+
+# Commands whose commit is made by a task.
+TaskCommand = CreateBranch | DeleteBranch | Merge | Erase | Compact
 
 
 class Prepared(Struct, frozen=True, gc=False):
@@ -60,15 +79,18 @@ class Job(Struct, eq=False):
     operations: list[Operation]
     reads: list[Read]
     key: str | None
-    payload: str | None  # digest of what the key stands for; None without a key
+    payload: str | None  # digest of what key and attempt stand for; None without both
     meta: bytes | None
     guards: Sequence[tuple[Guard, bytes]]  # each with its canonical body
     unerased_since: int | None  # an erasure of what it writes after this version is a conflict
     author: str | None
-    attempt: bytes
+    token: bytes  # of this try, to settle an unknown outcome
     task: Task | None = None
     call: Mapping[str, Json] | None = None  # what its key stands for, when it has only a task
     attachment: Attachment | None = None  # that counts from this commit on
+    attempt: str | None = None
+    # Of a command without reads, its `only_if`; of a commit, its `unchanged_since`.
+    condition: OnlyIf | int | None = None
     known: dict[str, Entry] | None = None  # the entities before it, when a task has read them
     salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, also when it is retried
     result: Commit | None = None
@@ -82,27 +104,33 @@ class Job(Struct, eq=False):
         return self.result is not None or self.error is not None or self.is_unneeded
 
 
-def job_of(command: MakeCommit, caller: Caller, attempt: bytes) -> Job:
+def job_of(command: MakeCommit, caller: Caller, token: bytes) -> Job:
     """Check everything that needs no look at the store; return the job."""
-    branch, key, guards = command.branch, command.key, command.guards
+    branch, key, guards, attempt = command.branch, command.key, command.guards, command.attempt
     if key is not None:
         check_key(key, reserved_allowed=bool(guards))
+    if attempt is not None:
+        check_attempt(attempt)
+        token = attempt_token(attempt, token)
     if type(branch) is not str:
         check_branch_name(branch)
     if command.unerased_since is not None and type(command.unerased_since) is not int:
         raise InvalidInput("unerased_since is a version, an integer")
+    if command.unchanged_since is not None and type(command.unchanged_since) is not int:
+        raise InvalidInput("unchanged_since is a version, an integer")
     operations = parse_operations(command.operations)
     meta = None if command.meta is None else canonical(command.meta)
     check_size(operations, meta)
     reads = [] if command.reads == () else parse_reads(command.reads, branch)
     payload = None
-    if key is not None and command.call is not None:
-        payload = call_digest_on(branch, command.call)
-    elif key is not None:
-        payload = payload_digest(branch, operations)
+    if key is not None or attempt is not None:
+        call = command.call
+        payload = (
+            payload_digest(branch, operations) if call is None else call_digest_on(branch, call)
+        )
     check_structs(guards, Guard, "guards")
     guarded = [(guard, _guard_body(guard)) for guard in guards] if guards else ()
-    return Job(
+    job = Job(
         branch,
         operations,
         reads,
@@ -112,24 +140,35 @@ def job_of(command: MakeCommit, caller: Caller, attempt: bytes) -> Job:
         guarded,
         command.unerased_since,
         caller.author,
-        attempt,
+        token,
     )
+    if attempt is not None or command.unchanged_since is not None:
+        # Most commits have neither, and fields with names cost time.
+        job.attempt, job.condition = attempt, command.unchanged_since
+    return job
 
 
 def task_job(
     branch: str,
     task: Task,
+    command: TaskCommand,
     *,
-    key: str | None,
     call: dict[str, Json],
     caller: Caller,
-    attempt: bytes,
+    token: bytes,
 ) -> Job:
-    """Return a job whose operations the task brings; its key stands for the call."""
+    """Return a job whose operations the task brings; its key and its attempt stand for the call."""
+    key, attempt = command.key, command.attempt
     if key is not None:
         check_key(key)
-    payload = None if key is None else call_digest(call)
-    return Job(branch, [], [], key, payload, None, (), None, caller.author, attempt, task, call)
+    if attempt is not None:
+        check_attempt(attempt)
+        token = attempt_token(attempt, token)
+    check_form(command.only_if)
+    payload = None if key is None and attempt is None else call_digest(call)
+    job = Job(branch, [], [], key, payload, None, (), None, caller.author, token, task, call)
+    job.attempt, job.condition = attempt, command.only_if
+    return job
 
 
 def check_structs(parts: Any, kind: type, name: str) -> None:
@@ -152,8 +191,8 @@ def call_digest_on(branch: str, call: Mapping[str, Json]) -> str:
 
 def _guard_body(guard: Guard) -> bytes:
     check_own(guard.kind, guard.key, guard.fence)
-    if guard.drop and (guard.stamped or guard.body is not None):
-        raise InvalidInput("a guard that drops its row has no body")
+    if guard.drop and (guard.stamped or guard.body is not None or guard.fence == 0):
+        raise InvalidInput("a guard that drops its row has no body, and a fence from 1 on")
     if guard.stamped and type(guard.body) is not dict:
         raise InvalidInput("a guard that is stamped has an object as its body")
     return canonical(guard.body)

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
-from rote.contract import Commit, Guard, IdSource
+from rote.contract import Commit, Guard, IdSource, OnlyIf
 from rote.contract.operations import DELETE, PATCH, SET, Operation
 from rote.engines.rows import BranchRow
 from rote.errors import Conflict, Denied, NotFound, PayloadMismatch
+from rote.kernel.committing.conditions import check_newest, check_unchanged
 from rote.kernel.committing.content_checks import check_content
 from rote.kernel.committing.documents import patched, stamped
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job
-from rote.kernel.committing.keys import stored_commit
+from rote.kernel.committing.keys import commit_version, stored_commit
 from rote.kernel.committing.read_checks import find_conflicts, find_erased
 from rote.kernel.committing.schema_checks import check_conformance
 from rote.kernel.log.appender import Step
@@ -26,7 +27,7 @@ from rote.kernel.log.commits import commit_of
 from rote.kernel.log.entries import Entry
 from rote.kernel.log.events import could_have_made
 from rote.kernel.log.key_rows import meaning_of
-from rote.kernel.log.seals import side_record
+from rote.kernel.log.seals import ATTEMPT, KEY, side_record
 from rote.kernel.state.index_coverage import IndexChange
 from rote.schemas.registry import REGISTRY_ID, RESERVED_PREFIX
 from rote.values import canonical, decode_canonical, format_time
@@ -35,11 +36,14 @@ SALT_BYTES = 16
 
 
 def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit | None:
-    """Add the commit of a job to the draft and return it, or return the one that its key made before."""
-    if job.key is not None:
-        made = _already_made(draft, job, job.key)
+    """Add the commit of a job to the draft and return it, or return the one that its key or attempt
+    made before."""
+    if job.key is not None or job.attempt is not None:
+        made = _already_made(draft, job)
         if made is not None:
             return made
+    if job.condition is not None:
+        _check_condition(draft, job.condition, job.branch)
     for guard, _ in job.guards:
         _check_guard(draft, guard)
     at = max(now, draft.at)
@@ -71,15 +75,26 @@ def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit | None:
     return commit
 
 
-def _already_made(draft: Draft, job: Job, key: str) -> Commit | None:
-    row = draft.made_by(key)
-    if row is None:
-        return None
-    version, made_of = meaning_of(row)
-    made = commit_at(draft, version)
-    if made_of != job.payload and (made_of is not None or not _could_have_made(draft, job, made)):
-        raise PayloadMismatch(key, version=version)
-    return made
+def _check_condition(draft: Draft, condition: OnlyIf | int, branch: str) -> None:
+    if isinstance(condition, OnlyIf):
+        id = condition.id
+        check_newest(condition, draft.look_up(condition.branch, [id])[id])
+    else:
+        check_unchanged(condition, version=draft.version, branch=branch)
+
+
+def _already_made(draft: Draft, job: Job) -> Commit | None:
+    for kind, name in ((ATTEMPT, job.attempt), (KEY, job.key)):
+        row = None if name is None else draft.made_by(kind, name)
+        if name is None or row is None:
+            continue
+        version, made_of = commit_version(row), meaning_of(row)[1]
+        made = commit_at(draft, version)
+        is_other = made_of is not None or not _could_have_made(draft, job, made)
+        if (made_of != job.payload and is_other) or (kind == ATTEMPT and made.key != job.key):
+            raise PayloadMismatch(name, version=version, kind=kind)
+        return made
+    return None
 
 
 def _could_have_made(draft: Draft, job: Job, commit: Commit) -> bool:
@@ -117,13 +132,15 @@ def commit_at(draft: Draft, version: int) -> Commit:
 
 def _check_guard(draft: Draft, guard: Guard) -> None:
     row = draft.side(guard.kind, guard.key)
-    if row is None or row.fence != guard.fence:
+    actual_fence = 0 if row is None else row.fence
+    if actual_fence != guard.fence:
         raise Denied(
-            f"{guard.kind} {guard.key!r} was taken over by another owner; nothing was written",
+            f"{guard.kind} {guard.key!r} was given back or taken over by another owner; nothing was"
+            " written",
             kind=guard.kind,
             key=guard.key,
             expected_fence=guard.fence,
-            actual_fence=0 if row is None else row.fence,
+            actual_fence=actual_fence,
         )
 
 
@@ -239,13 +256,15 @@ def _add(
         key=job.key,
         meta=job.meta,
         event=event,
-        attempt=job.attempt,
+        attempt=job.token,
     )
-    for id, before in changed.items():
+    for id, (before, patches) in changed.items():
         after, is_own = draft.entries[(number, id)], before.version > branch.fork_version
-        draft.changes.append(IndexChange(version, number, id, after, before, is_own))
+        draft.changes.append(IndexChange(version, number, id, after, before, is_own, patches))
     if job.key is not None:
         draft.note_key(job.key, job.payload)
+    if job.attempt is not None:
+        draft.note_key(job.attempt, job.payload, kind=ATTEMPT)
     for guard, body in job.guards:
         _move_guard(draft, guard, body)
     return commit_of(row, facts, previous=previous, branch=branch.name, at=shown_at)
@@ -253,16 +272,16 @@ def _add(
 
 def _complete(
     draft: Draft, job: Job, branch: BranchRow, steps: list[Step], ids: IdSource
-) -> dict[str, Entry]:
+) -> dict[str, tuple[Entry, tuple[bytes, ...] | None]]:
     """Give every step the salt of its entity, a new one for a new entity.
 
     Drawing a salt may fail, so this comes before anything is appended. Return the entities that
-    indexes follow, as the branch showed them before.
+    indexes follow, as the branch showed them before, with their patches if nothing else is done.
     """
-    changed: dict[str, Entry] = {}
+    changed: dict[str, tuple[Entry, tuple[bytes, ...] | None]] = {}
     known: dict[str, bytes] | None = None
     followed = draft.followed
-    for id, _, _, _, _, before, after in steps:
+    for id, _, kind, data, _, before, after in steps:
         salt = before.salt
         if salt is None:
             if known is None:
@@ -273,8 +292,11 @@ def _complete(
                 salt = job.salts[id] = ids.random_bytes(SALT_BYTES)
             draft.found_new = True
         after.salt = salt
-        if id.startswith(followed) and id not in changed:
-            changed[id] = before
+        if id.startswith(followed):
+            first, patches = changed.get(id) or (before, ())
+            if patches is not None:
+                patches = None if kind != PATCH or data is None else (*patches, data)
+            changed[id] = first, patches
     return changed
 
 

@@ -28,19 +28,22 @@ from rote.values.limits import ANSWER_ROUNDS_MAX
 from rote.values.ranges import IdRange, holds_ids
 
 
-def commit_with_answers(space: OpenSpace, command: MakeCommit, caller: Caller) -> Commit:
-    attempt, committer = space.wiring.tokens.token(), space.part(Committer)
+def commit_with_answers(
+    space: OpenSpace, command: MakeCommit, caller: Caller
+) -> tuple[Job, Commit]:
+    token, committer = space.wiring.tokens.token(), space.part(Committer)
     answers = _Answers(space, command)
     plain = command.reads or ()  # null reads are none
     for _ in range(ANSWER_ROUNDS_MAX):
         reads = [*plain, *answers.reads()]
+        job = job_of(structs.replace(command, reads=reads), caller, token)
         try:
-            return committer.commit(job_of(structs.replace(command, reads=reads), caller, attempt))
+            return job, committer.commit(job)
         except Conflict as conflict:
             answers.look_again(conflict)
-    job = job_of(command, caller, attempt)
+    job = job_of(command, caller, token)
     job.task = _Recheck(answers)
-    return committer.commit(job)
+    return job, committer.commit(job)
 
 
 class _Asked(Struct):
@@ -63,6 +66,8 @@ class _Answers:
             for read in command.reads or ()
             if "from" in read
         }
+        if command.unchanged_since is not None:
+            self._plain.add((command.branch, "", None))
 
     def reads(self) -> list[dict[str, Any]]:
         """Return reads of the ranges that can change an answer, each since the answer was last right."""

@@ -2,21 +2,23 @@
 
 from collections.abc import Sequence
 
-from rote.contract import CHECKPOINT, Erased, SideRow, SideRule
+from rote.contract import CHECKPOINT, Erased, OnlyIf, SideRow, SideRowPage, SideRule
 from rote.contract.commands import DropSide, GetSide, ListSides, PutSide
 from rote.engines import Abandoning
 from rote.engines.rows import SideRecord
 from rote.errors import Conflict, Corrupt, Denied, InvalidInput, ReadConflict
+from rote.kernel.committing.conditions import check_form, check_newest
 from rote.kernel.log.events import erasures
-from rote.kernel.log.page_sizes import page_size
-from rote.kernel.log.seals import COMPACTION, KEY, SCRUB, side_record
+from rote.kernel.log.page_sizes import answer_pace, page_size
+from rote.kernel.log.seals import ATTEMPT, COMPACTION, KEY, SCRUB, side_record
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import canonical, decode_canonical
+from rote.values.limits import PAGE_BYTES_MAX, ROWS_READ_FIRST
 from rote.values.times import MICROS_MIN
 
 # Kinds that only the kernel writes.
-KERNEL_KINDS = frozenset({KEY, SCRUB, COMPACTION, CHECKPOINT})
+KERNEL_KINDS = frozenset({KEY, ATTEMPT, SCRUB, COMPACTION, CHECKPOINT})
 
 
 def get_side(space: OpenSpace, command: GetSide) -> SideRow | None:
@@ -27,27 +29,38 @@ def get_side(space: OpenSpace, command: GetSide) -> SideRow | None:
     return None if row is None else sealed_row(space, row, kind, key)
 
 
-def list_sides(space: OpenSpace, command: ListSides) -> tuple[SideRow, ...]:
+def list_sides(space: OpenSpace, command: ListSides) -> SideRowPage:
     kind, after = command.kind, command.after
     canonical([kind, after])
     reads = space.reader()
-    limit = page_size(command.limit)
-    rows = reads.rows.sides(reads.number, kind, after=(kind, after), limit=limit)
-    if reads.rows.is_audit:
-        return tuple(sealed_row(space, row, row.kind, row.key) for row in rows)
+    pace = answer_pace(PAGE_BYTES_MAX, limit=page_size(command.limit), first=ROWS_READ_FIRST)
+    found: list[SideRow] = []
+    while wanted := pace.wanted:
+        rows = reads.rows.sides(reads.number, kind, after=(kind, after), limit=wanted)
+        fitting = pace.took([len(row.body) for row in rows])
+        found += [_listed(reads, row) for row in rows[:fitting]]
+        if fitting == len(rows) < wanted:
+            return SideRowPage(tuple(found), None)
+        after = found[-1].key
+    return SideRowPage(tuple(found), after)
+
+
+def _listed(reads: SpaceReader, row: SideRecord) -> SideRow:
     # The recovery of runs passes over rows that were damaged.
-    return tuple(seen(row) for row in rows)
+    return sealed_row(reads.space, row, row.kind, row.key) if reads.rows.is_audit else seen(row)
 
 
 def put_side(space: OpenSpace, command: PutSide) -> SideRow:
     """Write the row if it still has this fence; raise Denied otherwise."""
     kind, key, fence = command.kind, command.key, command.fence
     check_own(kind, key, fence)
+    check_form(command.only_if)
     row = side_record(space.did, kind, key, fence + 1, canonical(command.body))
     with Abandoning(space.engine), space.engine.writer(space.number) as rows:
         writes = SpaceWriter(space, rows)
         writes.rows.head(writes.number)  # NotFound when the space was erased
         _check_fence(writes, kind, key, fence)
+        _check_newest(writes, command.only_if)
         if command.unerased_since is not None:
             _check_unerased(writes, seen(row), command.unerased_since)
         writes.rows.put_side(writes.number, row)
@@ -57,9 +70,11 @@ def put_side(space: OpenSpace, command: PutSide) -> SideRow:
 def drop_side(space: OpenSpace, command: DropSide) -> None:
     kind, key, fence = command.kind, command.key, command.fence
     check_own(kind, key, fence)
+    check_form(command.only_if)
     with Abandoning(space.engine), space.engine.writer(space.number) as rows:
         writes = SpaceWriter(space, rows)
         _check_fence(writes, kind, key, fence)
+        _check_newest(writes, command.only_if)
         writes.rows.drop_side(writes.number, kind, key)
 
 
@@ -90,6 +105,12 @@ def _check_fence(reads: SpaceReader, kind: str, key: str, fence: int) -> None:
             expected_fence=fence,
             actual_fence=actual,
         )
+
+
+def _check_newest(writes: SpaceWriter, only_if: OnlyIf | None) -> None:
+    if only_if is not None:
+        writes.sync()
+        check_newest(only_if, writes.newest(only_if.branch, [only_if.id])[only_if.id])
 
 
 def _check_unerased(reads: SpaceReader, row: SideRow, since: int) -> None:

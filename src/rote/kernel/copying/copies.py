@@ -33,7 +33,7 @@ from rote.kernel.log.commits import commit_of
 from rote.kernel.log.erased_facts import remains_in
 from rote.kernel.log.outcomes import settle
 from rote.kernel.log.page_sizes import Pace, size_of
-from rote.kernel.log.seals import COMPACTION, KEY, SCRUB, side_record
+from rote.kernel.log.seals import ATTEMPT, COMPACTION, KEY, SCRUB, side_record
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import canonical, decode_canonical
@@ -49,10 +49,10 @@ from rote.values.limits import (
 _FACT_BYTES = 256
 # Kinds of side rows that are not sent as such: commits bring them, or they are about the files of one
 # store. Layers above declare more such kinds (SideRule.travels).
-_LEFT_OUT = (KEY, COMPACTION, SCRUB)
+_LEFT_OUT = (KEY, ATTEMPT, COMPACTION, SCRUB)
 _NOTHING = HeadRow(0, b"", 0)
-# A place above every row of kind KEY: the last character of all, more often than a key can have it.
-_ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))
+# Of kinds with many rows, the place above them all: the last character, more often than a key can have it.
+_ABOVE = {kind: (kind, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1)) for kind in (KEY, ATTEMPT)}
 
 
 # -- commits ---------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def sides_out(space: OpenSpace, command: SidesOut) -> SidePage:
         if len(rows) < wanted:
             return SidePage(start, None, tuple(found))
         last = rows[-1]
-        after = _ABOVE_KEYS if last.kind == KEY else (last.kind, last.key)
+        after = _ABOVE.get(last.kind, (last.kind, last.key))
     return SidePage(start, after, tuple(found))
 
 
@@ -289,7 +289,7 @@ def _rows_there(writes: SpaceWriter, page: SidePage) -> Iterable[SideRecord]:
         if len(rows) < VERIFY_PAGE_ROWS:
             return
         last = rows[-1]
-        after = _ABOVE_KEYS if last.kind == KEY else (last.kind, last.key)
+        after = _ABOVE.get(last.kind, (last.kind, last.key))
 
 
 def _stays(space: OpenSpace, kind: str) -> bool:

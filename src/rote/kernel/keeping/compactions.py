@@ -163,7 +163,7 @@ def compact(space: OpenSpace, command: Compact, tell: Tell, caller: Caller) -> C
     signer = checkpoints.signer(space, wiring.keys)
     task = Compacting(aim, signer, wiring.now(), wiring.shared_now(), _told_here(tell))
     call: dict[str, Json] = {"name": "compact", **aim.call()}
-    made = commit_task(space, task, "main", key=command.key, call=call, caller=caller)
+    made = commit_task(space, task, "main", command, call=call, caller=caller)
     if made is None:
         return _nothing(task.earlier)
     is_shrunk = give_room_back(space)

@@ -34,8 +34,8 @@ from rote.kernel.log.branches import NEWEST, Branches
 from rote.kernel.log.erased_facts import erased_row, remains_in
 from rote.kernel.log.events import BranchMerged, erase_event, erased_by, event_of, event_rows
 from rote.kernel.log.foundations import foundation_of
-from rote.kernel.log.key_rows import key_record, meaning_of
-from rote.kernel.log.seals import KEY, SCRUB, side_record
+from rote.kernel.log.key_rows import attempt_of, made_record, meaning_of
+from rote.kernel.log.seals import ATTEMPT, KEY, SCRUB, side_record
 from rote.kernel.reading.segments import forget_in_segments
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
@@ -129,7 +129,7 @@ def erase(space: OpenSpace, command: Erase, caller: Caller) -> Erasure:
     task = ErasingTask(selection, command.reason)
     call: dict[str, Json] = {**selection.call, "reason": command.reason}
     try:
-        made = commit_task(space, task, "main", key=command.key, call=call, caller=caller)
+        made = commit_task(space, task, "main", command, call=call, caller=caller)
     except NotFound:
         # What meets conditions is not found any more once it is erased; its copies may be left.
         if command.where is not None and any(notes_in(space.reader())):
@@ -280,25 +280,31 @@ def _merges(reads: Reader, space: int, *, after: int) -> Iterator[CommitRow]:
 
 
 def _blur_keys(writes: SpaceWriter, commits: Iterable[CommitRow]) -> None:
-    """Remove the payload digests of the commits' keys: they have no salt, so values can be guessed."""
+    """Remove the payload digests of the commits' keys and attempts: they have no salt, so values can
+    be guessed."""
     for row in commits:
         if row.key is not None:
-            _blur_key(writes, row.key, row.version)
+            _blur_key(writes, KEY, row.key, row.version)
+        attempt = attempt_of(row)
+        side = None if attempt is None else writes.rows.side(writes.number, ATTEMPT, attempt)
+        if side is not None and meaning_of(side)[0] == row.version:
+            _blur_key(writes, ATTEMPT, side.key, row.version)
 
 
 def _blur_keys_below(writes: SpaceWriter, before: int) -> None:
-    """Remove the payload digests of all keys of commits below a version."""
-    after = (KEY, "")
-    while rows := writes.rows.sides(writes.number, KEY, after=after, limit=PAGE_MAX):
-        for row in rows:
-            version, payload = meaning_of(row)
-            if payload is not None and version < before:
-                _blur_key(writes, row.key, version)
-        after = (KEY, rows[-1].key)
+    """Remove the payload digests of all keys and attempts of commits below a version."""
+    for kind in (KEY, ATTEMPT):
+        after = (kind, "")
+        while rows := writes.rows.sides(writes.number, kind, after=after, limit=PAGE_MAX):
+            for row in rows:
+                version, payload = meaning_of(row)
+                if payload is not None and version < before:
+                    _blur_key(writes, kind, row.key, version)
+            after = (kind, rows[-1].key)
 
 
-def _blur_key(writes: SpaceWriter, key: str, version: int) -> None:
-    writes.rows.put_side(writes.number, key_record(writes.space.did, key, version, None))
+def _blur_key(writes: SpaceWriter, kind: str, key: str, version: int) -> None:
+    writes.rows.put_side(writes.number, made_record(writes.space.did, kind, key, version, None))
 
 
 # -- the blobs -------------------------------------------------------------------------------------

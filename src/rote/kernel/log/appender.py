@@ -24,7 +24,7 @@ from rote.engines.rows import (
 from rote.kernel.log.chain import commit_hash, empty_hash, fact_hash_of, salted_digest
 from rote.kernel.log.entries import Entry
 from rote.kernel.log.erased_facts import digest_in
-from rote.kernel.log.key_rows import key_record
+from rote.kernel.log.key_rows import made_record
 from rote.kernel.log.seals import KEY
 from rote.values import canonical
 
@@ -144,9 +144,9 @@ class Appender(_Pending):
             hash=hash,
         )
 
-    def note_key(self, key: str, payload: str | None) -> None:
-        """Note that the newest commit was made for this key, and the digest of the key's payload."""
-        self.sides[(KEY, key)] = key_record(self.did, key, self.version, payload)
+    def note_key(self, key: str, payload: str | None, *, kind: str = KEY) -> None:
+        """Note that the newest commit was made for this key or attempt, and the digest of its payload."""
+        self.sides[(kind, key)] = made_record(self.did, kind, key, self.version, payload)
 
     def write(self, rows: Writer, space: int) -> None:
         """Write all rows to the engine."""

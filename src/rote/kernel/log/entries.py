@@ -199,6 +199,40 @@ def _replay(reads: Reader, space: int, row: FactRow, line: Line) -> Entry | None
     return None
 
 
+def continued(before: Entry, facts: Sequence[FactRow]) -> Entry | None:
+    """Return the entry after facts that are patches of the one before; None when they are not.
+
+    It shares all that they do not touch, so it costs what they change.
+    """
+    hash = before.hash
+    for fact in facts:
+        if fact.op != PATCH or fact.parent != hash or fact.salt is None or fact.body is None:
+            return None
+        hash = fact.hash
+    if not before.exists:
+        return None
+    try:
+        patches = [decode_canonical(fact.body or b"") for fact in facts]
+        if any(operation["op"] == "copy" for operations in patches for operation in operations):
+            return None  # the size can grow by more than the patches have
+        document = replay(before.shared_document(), patches)
+    except (PatchFailed, LookupError, TypeError, AttributeError) as error:
+        raise _unfit(error) from error
+    size = sum(len(fact.body or b"") for fact in facts)
+    last = facts[-1]
+    return Entry(
+        last.version,
+        last.hash,
+        last.salt,
+        exists=True,
+        document=document,
+        patches=before.patches + len(facts),
+        patch_bytes=before.patch_bytes + size,
+        snapshot_bytes=before.snapshot_bytes,
+        size_bound=before.size_bound + size,
+    )
+
+
 def _baseless(row: FactRow) -> Corrupt:
     return Corrupt(f"{row.id} has no snapshot below version {row.version}; run `rote verify`")
 
@@ -220,7 +254,11 @@ def apply_stored(snapshot: bytes, patches: Iterable[FactRow]) -> Json:
             decode_canonical(snapshot), [decode_canonical(patch.body or b"") for patch in patches]
         )
     except (PatchFailed, LookupError, TypeError, AttributeError) as error:
-        raise Corrupt(f"a stored patch does not apply: {error}; run `rote verify`") from error
+        raise _unfit(error) from error
+
+
+def _unfit(error: Exception) -> Corrupt:
+    return Corrupt(f"a stored patch does not apply: {error}; run `rote verify`")
 
 
 def same(one: Entry, other: Entry) -> bool:

@@ -4,7 +4,13 @@ from collections.abc import Iterable
 
 from rote.engines.rows import FactRow
 from rote.errors import InvalidInput
-from rote.values.limits import COPY_CHUNK_MAX, PAGE_MAX, VERIFY_PAGE_BYTES, VERIFY_PAGE_ROWS
+from rote.values.limits import (
+    COPY_CHUNK_MAX,
+    PAGE_MAX,
+    ROWS_READ_MAX,
+    VERIFY_PAGE_BYTES,
+    VERIFY_PAGE_ROWS,
+)
 
 
 class Pace:
@@ -13,23 +19,38 @@ class Pace:
     A page ends with the item that reaches its limit of bytes. Later items of that chunk were read for
     nothing, at most one chunk of them, and chunks are small. A chunk is also small enough that items
     as large as the largest so far fit into the rest of the page.
+
+    limit       the number of items that end a page, too; PAGE_MAX when it is None
+    first, most the first chunk, and the largest
+    growth      how much larger than the one before a chunk is
     """
 
-    def __init__(self, size_bytes_max: int) -> None:
+    def __init__(
+        self,
+        size_bytes_max: int,
+        *,
+        limit: int | None = None,
+        first: int = 1,
+        most: int = COPY_CHUNK_MAX,
+        growth: int = 2,
+    ) -> None:
         self._size_bytes_max = size_bytes_max
+        self._limit = PAGE_MAX if limit is None else limit
+        self._growth = growth
+        self._chunk_max = most
         self._taken = 0
         self._size_bytes = 0
         self._largest_bytes = 1
-        self._chunk = 1
+        self._chunk = first
 
     @property
     def wanted(self) -> int:
         """The number of items to ask for; 0 when the page is full."""
         room_bytes = self._size_bytes_max - self._size_bytes
-        if room_bytes <= 0 or self._taken >= PAGE_MAX:
+        if room_bytes <= 0 or self._taken >= self._limit:
             return 0
         fitting = max(room_bytes // self._largest_bytes, 1)
-        return min(self._chunk, PAGE_MAX - self._taken, fitting)
+        return min(self._chunk, self._limit - self._taken, fitting)
 
     def took(self, sizes_bytes: Iterable[int]) -> int:
         """Count the items of a chunk; return how many of them, from the first on, belong to the page."""
@@ -40,8 +61,13 @@ class Pace:
             self._taken += 1
             self._size_bytes += size
             self._largest_bytes = max(self._largest_bytes, size)
-        self._chunk = min(self._chunk * 2, COPY_CHUNK_MAX)
+        self._chunk = min(self._chunk * self._growth, self._chunk_max)
         return self._taken - taken
+
+
+def answer_pace(size_bytes_max: int, *, limit: int, first: int) -> Pace:
+    """Return the pace of a page that a caller waits for: few looks, because most items are small."""
+    return Pace(size_bytes_max, limit=limit, first=first, most=ROWS_READ_MAX, growth=4)
 
 
 def size_of(fact: FactRow) -> int:

@@ -12,6 +12,8 @@ from rote.values import canonical
 SEAL_BYTES = 16
 # The kind of side rows that name the commit that a caller's key made.
 KEY = "key"
+# The kind of side rows that name the commit that an attempt of a caller made.
+ATTEMPT = "attempt"
 # The kind of side rows that note that copies of erased content may still be in the store's files.
 SCRUB = "scrub"
 # The kind of the one side row that holds the horizon of a compacted space.

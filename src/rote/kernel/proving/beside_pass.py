@@ -9,7 +9,8 @@ from rote.engines.rows import (
     SideRecord,
 )
 from rote.kernel.keeping import checkpoints
-from rote.kernel.log.seals import KEY, branch_seal, side_record, space_seal
+from rote.kernel.log.key_rows import attempt_of
+from rote.kernel.log.seals import ATTEMPT, KEY, branch_seal, side_record, space_seal
 from rote.kernel.proving.inspection import Inspection
 from rote.kernel.proving.log_pass import version_of_key
 from rote.kernel.state.space_reader import SpaceReader
@@ -77,6 +78,8 @@ def _inspect_side(inspection: Inspection, reads: Reader, row: SideRecord) -> Non
         commits = reads.commits(inspection.number, after=version - 1, limit=1)
         if not commits or (commits[0].version, commits[0].key) != (version, row.key):
             inspection.fault("key", "its commit is not there", version=version, id=row.key)
+    elif row.kind == ATTEMPT:
+        _inspect_attempt(inspection, reads, row)
     elif row.kind == checkpoints.SIDE:
         checkpoint = checkpoints.check_shape(decode_canonical(row.body))
         inspection.faults += [
@@ -86,3 +89,13 @@ def _inspect_side(inspection: Inspection, reads: Reader, row: SideRecord) -> Non
             )
             if fault.kind != UNDECIDED
         ]
+
+
+def _inspect_attempt(inspection: Inspection, reads: Reader, row: SideRecord) -> None:
+    version = version_of_key(row)
+    commits = reads.commits(inspection.number, after=version - 1, limit=1) if version else []
+    if any(commit.version == version and attempt_of(commit) == row.key for commit in commits):
+        return
+    # A compaction keeps no commit for its attempt; and one that was settled has none.
+    if version >= max(inspection.oldest, 1):
+        inspection.fault("attempt", "its commit is not there", version=version, id=row.key)

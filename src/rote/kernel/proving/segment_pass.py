@@ -14,7 +14,7 @@ from rote.errors import Busy
 from rote.kernel.log.events import erasures
 from rote.kernel.proving.inspection import Inspection
 from rote.kernel.reading.index_changes import changes_below, changes_between
-from rote.kernel.reading.segments import SegmentKeeper, are_still, load, shown
+from rote.kernel.reading.segments import SegmentKeeper, are_still, load
 from rote.kernel.state.space_reader import SpaceReader
 from rote.values.limits import CONTENTION_ATTEMPTS_MAX, INDEX_BATCH_COMMITS
 
@@ -84,10 +84,10 @@ def _expected(reads: SpaceReader, index: PackedIndex, *, until: int) -> _Sum:
     after = min(max(reads.space.oldest - 1, 0), until)
     if after:
         for changes in changes_below(reads, keeper, until=after):
-            rows.add(index, index.pack([shown(change) for change in changes]))
+            rows.add(index, index.pack(keeper.notes(changes)))
     while after < until:
         last = min(after + INDEX_BATCH_COMMITS, until)
         changes = changes_between(reads, keeper, after=after, until=last)
-        rows.add(index, index.pack([shown(change) for change in changes]))
+        rows.add(index, index.pack(keeper.notes(changes)))
         after = last
     return rows

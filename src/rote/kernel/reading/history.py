@@ -7,7 +7,7 @@ from rote.errors import Compacted, Corrupt, InvalidInput
 from rote.kernel.log.chain import commit_hash
 from rote.kernel.log.commits import commit_of, fact_of
 from rote.kernel.log.erased_facts import check_fact
-from rote.kernel.log.page_sizes import page_size, size_of
+from rote.kernel.log.page_sizes import answer_pace, page_size, size_of
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
 from rote.values import check_entity_id, format_time
@@ -39,24 +39,28 @@ def _facts(
 ) -> FactPage:
     rows: list[FactRow] = []
     commits: dict[int, CommitRow | None] = {}
-    size, wanted = 0, ROWS_READ_FIRST
-    while len(rows) < limit and size < PAGE_BYTES_MAX:
-        wanted = min(wanted, limit - len(rows))
+    pace = answer_pace(PAGE_BYTES_MAX, limit=limit, first=ROWS_READ_FIRST)
+    while wanted := pace.wanted:
         chunk = reads.rows.history(reads.number, id, line, before=before, after=0, limit=wanted)
-        rows += chunk
-        for fact in chunk:
-            if fact.version not in commits:
-                commits[fact.version] = _commit_left(reads, fact.version)
-            commit = commits[fact.version]
-            size += size_of(fact) + len((commit and commit.meta) or b"")
-        if len(chunk) < wanted:
+        for version in {fact.version for fact in chunk} - commits.keys():
+            commits[version] = _commit_left(reads, version)
+        metas = [commits[fact.version] for fact in chunk]
+        fitting = pace.took(
+            [size_of(fact) + _meta_bytes(commit) for fact, commit in zip(chunk, metas, strict=True)]
+        )
+        rows += chunk[:fitting]
+        if fitting == len(chunk) < wanted:
             before = None
             break
-        before, wanted = (chunk[-1].version, chunk[-1].index), wanted * 4
+        before = (rows[-1].version, rows[-1].index)
     for row in rows:
         check_fact(row)
     facts = tuple([_fact_of(row, commits[row.version]) for row in rows])
     return FactPage(facts, before)
+
+
+def _meta_bytes(commit: CommitRow | None) -> int:
+    return 0 if commit is None else len(commit.meta or b"")
 
 
 def _fact_of(row: FactRow, commit: CommitRow | None) -> Fact:
@@ -92,19 +96,20 @@ def _log(reads: SpaceReader, command: GetLog, *, limit: int, newest: int) -> tup
     # A newer commit than `newest` may be on a branch that is not known here yet.
     high = newest if command.before is None else min(command.before - 1, newest)
     commits: list[Commit] = []
-    size, wanted = 0, ROWS_READ_FIRST
-    while low < high and len(commits) < limit and size < PAGE_BYTES_MAX:
+    pace = answer_pace(PAGE_BYTES_MAX, limit=limit, first=ROWS_READ_FIRST)
+    while low < high and (wanted := pace.wanted):
         # Versions have no gaps, so a chunk at either end is a range of them.
-        count = min(wanted, limit - len(commits), high - low)
+        count = min(wanted, high - low)
         if command.newest:
             high -= count
             chunk = commits_in(reads, high, high + count)[::-1]
         else:
             chunk = commits_in(reads, low, low + count)
             low += count
-        commits += chunk
-        size += sum(_size_of(commit) for commit in chunk)
-        wanted *= 4  # chunks grow while commits are small
+        fitting = pace.took(map(_size_of, chunk))
+        commits += chunk[:fitting]
+        if fitting < len(chunk):
+            break
     return tuple(commits)
 
 

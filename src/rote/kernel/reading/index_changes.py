@@ -1,19 +1,23 @@
 """Changes of entities as the log tells them, and the keepers of indexes, which take them in."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from operator import attrgetter
 from typing import Protocol
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from rote.engines.rows import FactRow
-from rote.kernel.log.entries import ABSENT, Entry, entry_of, load
+from rote.kernel.log.entries import ABSENT, Entry, continued, entry_of, load
 from rote.kernel.log.foundations import facts_below
 from rote.kernel.state.index_coverage import IndexChange, Pending
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values.limits import INDEX_BATCH_COMMITS
+
+# The number of a branch, and an entity.
+Place = tuple[int, str]
+NO_ENTRIES: Mapping[Place, Entry] = {}
 
 
 class Keeper(Protocol):
@@ -37,8 +41,11 @@ class Keeper(Protocol):
         """Whether changes are few enough to stay pending."""
         ...
 
-    def may_commit(self, pending: Pending) -> bool:
-        """Whether a commit may store changes itself; else the index falls behind."""
+    def lightened(self, pending: Pending) -> Pending | None:
+        """Return changes in a form that weighs little.
+
+        None when a commit may not store as much itself; then the index falls behind.
+        """
         ...
 
     def take_in(self, writes: SpaceWriter, changes: Iterable[IndexChange], until: int) -> None:
@@ -53,19 +60,24 @@ def changes_below(reads: SpaceReader, keeper: Keeper, *, until: int) -> Iterator
     """
     for branch in reads.space.branches.rows():
         facts = facts_below(reads.rows, reads.number, branch.branch, until=until)
-        last: IndexChange | None = None
+        last: dict[Place, Entry] = {}
         while page := list(islice(facts, INDEX_BATCH_COMMITS)):
-            changes = changes_of(reads, keeper, page, after=0, last=last)
-            last = changes[-1] if changes else last
+            changes = changes_of(reads, keeper, page, after=0, known=last)
+            last = entries_after(changes[-1:]) or last
             yield sorted(changes, key=attrgetter("version"))
 
 
 def changes_between(
-    reads: SpaceReader, keeper: Keeper, *, after: int, until: int
+    reads: SpaceReader,
+    keeper: Keeper,
+    *,
+    after: int,
+    until: int,
+    known: Mapping[Place, Entry] = NO_ENTRIES,
 ) -> list[IndexChange]:
     """Return a change for each entity that a commit in (after, until] wrote, read from the log."""
     facts = reads.rows.facts(reads.number, after=after, until=until)
-    return changes_of(reads, keeper, facts, after=after)
+    return changes_of(reads, keeper, facts, after=after, known=known)
 
 
 def changes_of(
@@ -74,30 +86,39 @@ def changes_of(
     facts: Iterable[FactRow],
     *,
     after: int,
-    last: IndexChange | None = None,
+    known: Mapping[Place, Entry] = NO_ENTRIES,
 ) -> list[IndexChange]:
-    """Return the changes that facts above a version have made, each commit's last of an entity.
+    """Return the changes that facts above a version have made, one for each entity of a commit.
 
-    `last` is the change before them, if there is one above that version.
+    `known` are entries that branches show at that version, or by a fact since that comes before these.
     """
-    left = {(fact.version, fact.id): fact for fact in facts if fact.id.startswith(keeper.prefix)}
-    shown: dict[tuple[int, str], Entry] = {}
+    made: dict[tuple[int, str], list[FactRow]] = {}
+    for fact in facts:
+        if fact.id.startswith(keeper.prefix):
+            made.setdefault((fact.version, fact.id), []).append(fact)
+    places = {(own[0].branch, own[0].id) for own in made.values()}
+    shown = {place: known[place] for place in places & known.keys()}
     if keeper.needs_before:
-        shown = _shown_at(reads, {(fact.branch, fact.id) for fact in left.values()}, after)
-        if last is not None:
-            shown[(last.branch, last.id)] = last.entry
+        shown |= _shown_at(reads, places - known.keys(), after)
     changes = []
-    for (version, id), fact in left.items():
-        place, entry = (fact.branch, id), _entry_at(reads, fact)
-        before: Entry | UnsetType = shown.get(place, ABSENT) if keeper.needs_before else UNSET
-        changes.append(IndexChange(version, fact.branch, id, entry, before))
+    for (version, id), own in made.items():
+        place = (own[0].branch, id)
+        before = shown.get(place, ABSENT)
+        entry = None if reads.rows.is_audit else continued(before, own)
+        patches = None if entry is None else tuple([fact.body or b"" for fact in own])
+        entry = entry or _entry_at(reads, own[-1])
+        last = before if keeper.needs_before else UNSET
+        changes.append(IndexChange(version, place[0], id, entry, last, patches=patches))
         shown[place] = entry
     return changes
 
 
-def _shown_at(
-    reads: SpaceReader, places: Iterable[tuple[int, str]], version: int
-) -> dict[tuple[int, str], Entry]:
+def entries_after(changes: Iterable[IndexChange]) -> dict[Place, Entry]:
+    """Return the entries that branches show after changes."""
+    return {(change.branch, change.id): change.entry for change in changes}
+
+
+def _shown_at(reads: SpaceReader, places: Iterable[Place], version: int) -> dict[Place, Entry]:
     """Return the entries that branches showed at a version, or when they began, if that was later."""
     by_branch: dict[int, list[str]] = {}
     for branch, id in places:

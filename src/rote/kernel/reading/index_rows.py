@@ -39,8 +39,8 @@ class RowKeeper:
         """Whether changes are few enough to stay pending: each search reads their entities."""
         return pending.count <= INDEX_PENDING_MAX and pending.size <= INDEX_PENDING_BYTES_MAX
 
-    def may_commit(self, pending: Pending) -> bool:
-        return True
+    def lightened(self, pending: Pending) -> Pending | None:
+        return pending
 
     def take_in(self, writes: SpaceWriter, changes: Iterable[IndexChange], until: int) -> None:
         rows: list[DerivedRow] = []

@@ -30,7 +30,7 @@ from rote.kernel.reading.index_changes import (
 from rote.kernel.reading.index_rows import RowKeeper
 from rote.kernel.reading.segment_building import bring_on
 from rote.kernel.reading.segments import SegmentKeeper, merge_all
-from rote.kernel.state.index_coverage import NOTHING, Coverage, IndexChange, Pending
+from rote.kernel.state.index_coverage import NOTHING, Behind, Coverage, IndexChange, Pending
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values.limits import (
@@ -140,26 +140,48 @@ def _follow(
     after: int,
 ) -> Coverage | None:
     if known is None or known.complete != before:
-        behind_until = writes.space.behind_until
-        if before < behind_until.get(keeper.name, 0):
+        if _is_behind(writes, keeper, before):
             return None
         was_asked = keeper.is_eager or known is not None
         known = coverage_at(writes, keeper, before)
         # One that is ahead of the log is damaged: the next question tells.
         is_usable = known is not None and known.noted <= before
         if known is None or not is_usable or not (was_asked or known.noted):
-            behind_until[keeper.name] = before + INDEX_BEHIND_COMMITS
+            noted = (
+                writes.rows.indexed(writes.number, keeper.name) if known is None else known.noted
+            )
+            _fall_behind(writes, keeper, before, noted)
             return None
-    pending = _adding(keeper, known.pending, changes)
-    if keeper.is_little(pending) and after - known.noted < INDEX_BATCH_COMMITS:
-        return Coverage(known.noted, after, pending, known.erasures)
-    if not keeper.may_commit(pending):
-        writes.space.behind_until[keeper.name] = after + INDEX_BEHIND_COMMITS
+    waiting = _adding(keeper, known.pending, changes)
+    is_due = after - known.noted >= INDEX_BATCH_COMMITS
+    is_light = not is_due and keeper.is_little(waiting)
+    pending = waiting if is_light else keeper.lightened(waiting)
+    if pending is None:
+        _fall_behind(writes, keeper, after, known.noted)
         return None
+    if not is_due and keeper.is_little(pending):
+        return Coverage(known.noted, after, pending, known.erasures)
     if writes.rows.indexed(writes.number, keeper.name) != known.noted:
         return None  # others have dropped what is stored, or added to it
     keeper.take_in(writes, pending, after)
     return Coverage(after, after, Pending(), known.erasures)
+
+
+def _is_behind(writes: SpaceWriter, keeper: Keeper, version: int) -> bool:
+    """Whether an index that was behind still is: nobody has brought it on since."""
+    behind = writes.space.behind.get(keeper.name)
+    if behind is None:
+        return False
+    if version < behind.until:
+        return True
+    is_still = writes.rows.indexed(writes.number, keeper.name) == behind.noted
+    if is_still:
+        _fall_behind(writes, keeper, version, behind.noted)
+    return is_still
+
+
+def _fall_behind(writes: SpaceWriter, keeper: Keeper, version: int, noted: int) -> None:
+    writes.space.behind[keeper.name] = Behind(version + INDEX_BEHIND_COMMITS, noted)
 
 
 def _adding(keeper: Keeper, pending: Pending, changes: Sequence[IndexChange]) -> Pending:
@@ -189,7 +211,7 @@ def catch_up(space: OpenSpace, keeper: Keeper, tell: Tell | None = None) -> None
         coverage = reads.steadily(None, partial(coverage_at, reads, keeper))
         if coverage is not None and not coverage.pending.count:
             space.cover(keeper.name, coverage)
-            space.behind_until.pop(keeper.name, None)
+            space.behind.pop(keeper.name, None)
             return
         if tell is not None:
             tell("indexing", reads.rows.indexed(reads.number, keeper.name), space.known)

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from rote.contract.commands import Postings
 from rote.contract.index import Found, FoundSegment
 from rote.engines.rows import SegmentRow
 from rote.errors import Busy, InvalidInput
 from rote.kernel.reading.index_upkeep import answer, declared, little_coverage
-from rote.kernel.reading.segments import are_still, in_order, shown
+from rote.kernel.reading.segments import SegmentKeeper, are_still, in_order
 from rote.kernel.state.index_coverage import Coverage
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
@@ -36,7 +36,7 @@ def postings(space: OpenSpace, command: Postings) -> Found | None:
 
     def look(reads: SpaceReader, version: int) -> _Answered | None:
         for _ in range(CONTENTION_ATTEMPTS_MAX):
-            coverage = little_coverage(reads, name, version)
+            coverage = _noted_coverage(reads, name, version)
             if coverage is None:
                 return None
             found = _found(reads, command, coverage, version)
@@ -52,6 +52,21 @@ def postings(space: OpenSpace, command: Postings) -> Found | None:
             return answered.found
         # Something was erased meanwhile, and the pending changes may hold it.
     raise Busy("entities are erased in this space all the time; try again")
+
+
+def _noted_coverage(reads: SpaceReader, name: str, version: int) -> Coverage | None:
+    """Return the coverage with notes of all changes; None when too much is pending."""
+    coverage = little_coverage(reads, name, version)
+    if coverage is None or coverage.pending.is_noted or not coverage.pending.count:
+        return coverage
+    keeper = SegmentKeeper(reads.space.wiring.packed[name])
+    noted = keeper.noted(coverage.pending)
+    if noted is None or not keeper.is_little(noted):
+        reads.space.cover(name, None)  # or the index would seem to be up to date
+        return None
+    coverage = structs.replace(coverage, pending=noted)
+    reads.space.cover(name, coverage)
+    return coverage
 
 
 def _check(command: Postings) -> None:
@@ -94,7 +109,7 @@ def _found(reads: SpaceReader, command: Postings, coverage: Coverage, version: i
         line,
         tuple([FoundSegment(row.number, row.until, bodies.get(row.number)) for row in segments]),
         tuple(found),
-        tuple([shown(change) for change in pending if change.version <= version]),
+        tuple([note for note in pending if note.version <= version]),
     )
 
 

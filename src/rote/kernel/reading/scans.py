@@ -6,7 +6,7 @@ from rote.contract import ScanPage, State
 from rote.contract.commands import Scan, Skip
 from rote.errors import InvalidInput
 from rote.kernel.log.entries import load, state_of
-from rote.kernel.log.page_sizes import page_size
+from rote.kernel.log.page_sizes import answer_pace, page_size
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
 from rote.values.limits import INTEGER_MAX, PAGE_BYTES_MAX, ROWS_READ_FIRST
@@ -74,21 +74,19 @@ def _page(
 ) -> ScanPage:
     line = reads.line(branch, version)
     states: list[State] = []
-    size, wanted = 0, ROWS_READ_FIRST
-    while len(states) < limit and size < PAGE_BYTES_MAX:
-        wanted = min(wanted, limit - len(states))
+    pace = answer_pace(PAGE_BYTES_MAX, limit=limit, first=ROWS_READ_FIRST)
+    while wanted := pace.wanted:
         ids = reads.rows.entities(
             reads.number, line, start=left.start, end=left.end, limit=wanted,
             descending=left.descending,
         )  # fmt: skip
         entries = load(reads.rows, reads.number, ids, line)
-        for id in ids:
-            if id in entries and entries[id].exists:
-                states.append(state_of(id, entries[id]))
-                size += entries[id].size_bound
+        found = [id for id in ids if id in entries and entries[id].exists]
+        fitting = pace.took([entries[id].size_bound for id in found])
+        states += [state_of(id, entries[id]) for id in found[:fitting]]
+        if fitting < len(found):
+            break
         if len(ids) < wanted:
             return ScanPage(tuple(states), version, None)
         left = left.beyond(ids[-1])
-        # Chunks grow while values are small.
-        wanted *= 4
     return ScanPage(tuple(states), version, states[-1].id)

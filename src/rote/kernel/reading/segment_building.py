@@ -13,11 +13,16 @@ from itertools import chain
 
 from msgspec import Struct
 
+from rote.contract.index import Note
 from rote.engines import Abandoning
 from rote.errors import Corrupt
-from rote.kernel.reading.index_changes import changes_below, changes_between
+from rote.kernel.reading.index_changes import (
+    NO_ENTRIES,
+    changes_below,
+    changes_between,
+    entries_after,
+)
 from rote.kernel.reading.segments import SegmentKeeper, put
-from rote.kernel.state.index_coverage import IndexChange
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values.limits import (
@@ -61,8 +66,8 @@ def _ground(reads: SpaceReader, keeper: SegmentKeeper) -> _Ground:
 
 def _add(reads: SpaceReader, keeper: SegmentKeeper, ground: _Ground) -> bool:
     """Add the next commits of the log to an index."""
-    changes, until = _next_changes(reads, keeper, ground.done)
-    packed = keeper.pack(changes)
+    notes, until = _next_notes(reads, keeper, ground.done)
+    packed = keeper.index.pack(notes)
     space = reads.space
     with Abandoning(space.engine), space.engine.writer(space.number) as rows:
         writes = SpaceWriter(space, rows)
@@ -76,19 +81,19 @@ def _add(reads: SpaceReader, keeper: SegmentKeeper, ground: _Ground) -> bool:
     return True
 
 
-def _next_changes(
-    reads: SpaceReader, keeper: SegmentKeeper, done: int
-) -> tuple[list[IndexChange], int]:
-    """Return changes above a version, as many as are packed at once, and the last version of them."""
-    found: list[IndexChange] = []
-    size, until = 0, done
+def _next_notes(reads: SpaceReader, keeper: SegmentKeeper, done: int) -> tuple[list[Note], int]:
+    """Return notes of changes above a version, as many as are packed at once, and their last version."""
+    found: list[Note] = []
+    size, until, known = 0, done, NO_ENTRIES
     commits = reads.rows.commits(reads.number, after=done, limit=INDEX_BATCH_COMMITS)
     for start in range(0, len(commits), INDEX_SPAN_COMMITS):
         last = commits[start : start + INDEX_SPAN_COMMITS][-1].version
-        more = changes_between(reads, keeper, after=until, until=last)
-        found += more
-        until = last
-        size += sum(map(keeper.weigh, more))
+        changes = changes_between(reads, keeper, after=until, until=last, known=known)
+        # Those of one span only: they are in memory with all their values.
+        until, known = last, entries_after(changes)
+        notes = keeper.notes(changes)
+        found += notes
+        size += sum(note.size_bytes for note in notes)
         if size >= PACKED_COMMIT_BYTES_MAX:
             break
     return found, until
@@ -100,9 +105,10 @@ def _build(reads: SpaceReader, keeper: SegmentKeeper, ground: _Ground) -> bool:
         return False  # others must not lose what they read
     space, name, until = reads.space, keeper.name, ground.oldest - 1
     own: list[int] = []
-    pieces = _pieces(keeper, changes_below(reads, keeper, until=until))
+    pages = changes_below(reads, keeper, until=until)
+    pieces = _pieces(keeper.notes(page) for page in pages)
     for piece in chain(pieces, [None]):
-        packed = keeper.pack(piece) if piece else []
+        packed = keeper.index.pack(piece) if piece else []
         with Abandoning(space.engine), space.engine.writer(space.number) as rows:
             writes = SpaceWriter(space, rows)
             there = {row.number for row in rows.segments(space.number, name)}
@@ -116,17 +122,15 @@ def _build(reads: SpaceReader, keeper: SegmentKeeper, ground: _Ground) -> bool:
     return True
 
 
-def _pieces(
-    keeper: SegmentKeeper, pages: Iterable[list[IndexChange]]
-) -> Iterator[list[IndexChange]]:
-    """Yield pages together, as many changes as are packed at once, by version."""
-    piece: list[IndexChange] = []
+def _pieces(pages: Iterable[list[Note]]) -> Iterator[list[Note]]:
+    """Yield pages together, as many notes as are packed at once, by version."""
+    piece: list[Note] = []
     size = 0
     for page in pages:
         piece += page
-        size += sum(map(keeper.weigh, page))
+        size += sum(note.size_bytes for note in page)
         if size >= PACKED_COMMIT_BYTES_MAX or len(piece) >= SEGMENT_MERGE_ROWS:
-            yield sorted(piece, key=lambda change: change.version)
+            yield sorted(piece, key=lambda note: note.version)
             piece, size = [], 0
     if piece:
-        yield sorted(piece, key=lambda change: change.version)
+        yield sorted(piece, key=lambda note: note.version)

@@ -1,6 +1,8 @@
 """The segments of packed indexes: writing, reading, merging and erasing. Their bytes are the index's.
 
-pending changes    are packed into a small segment, in the transaction of a commit. After a commit of
+pending changes    wait with the values before and after. Once these are many bytes, only notes of
+                   the changes wait
+many of them       are packed into a small segment, in the transaction of a commit. After a commit of
                    very much the index is behind, and catches up beside others (segment_building.py)
 small segments     are merged after the commit. What is merged never changes, so it is read and
                    computed without a lock; a short transaction then puts the result in their
@@ -10,10 +12,11 @@ erased entities    segments that hold one are replaced, in the transaction of th
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
+from itertools import chain, islice
 
 from msgspec import UNSET, UnsetType
 
-from rote.contract.index import Change, Packed, PackedIndex
+from rote.contract.index import Change, Note, Packed, PackedIndex
 from rote.engines import Abandoning
 from rote.engines.rows import SegmentRow
 from rote.errors import Unavailable
@@ -21,10 +24,12 @@ from rote.kernel.log.entries import Entry
 from rote.kernel.state.index_coverage import IndexChange, Pending
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
+from rote.patch import Operation
 from rote.values import Json, decode_canonical
 from rote.values.limits import (
     PACKED_CHANGE_BYTES_MAX,
     PACKED_COMMIT_BYTES_MAX,
+    PACKED_COMMIT_ROWS_MAX,
     PACKED_PENDING_BYTES_MAX,
     PACKED_PENDING_MAX,
     PAGE_MAX,
@@ -54,38 +59,83 @@ class SegmentKeeper:
         return PACKED_PENDING_MAX
 
     def weigh(self, change: IndexChange) -> int:
-        before = change.before
-        return change.entry.size_bound + (0 if before is UNSET else before.size_bound)
+        """Return the bytes of the values that wait with a change."""
+        before, size = change.before, change.entry.size_bound
+        if before is UNSET or change.patches is not None:
+            return size  # a patched value shares most of the one before
+        return size + before.size_bound
 
     def is_little(self, pending: Pending) -> bool:
-        """Whether changes are few enough to stay pending: a question gets them as they are."""
+        """Whether changes are few enough to stay pending: a question gets notes of all of them."""
         return pending.count <= PACKED_PENDING_MAX and pending.size <= PACKED_PENDING_BYTES_MAX
 
-    def may_commit(self, pending: Pending) -> bool:
-        """Whether changes are few enough to be packed while all writers wait."""
-        is_little = pending.size <= PACKED_COMMIT_BYTES_MAX
-        return is_little and all(self.weigh(each) <= PACKED_CHANGE_BYTES_MAX for each in pending)
+    def lightened(self, pending: Pending) -> Pending | None:
+        """Return notes of changes; None when they are too many to be made and packed in a commit."""
+        sizes = [self._read_bytes(each) for each in pending if type(each) is not Note]
+        if sum(sizes) > PACKED_COMMIT_BYTES_MAX or max(sizes, default=0) > PACKED_CHANGE_BYTES_MAX:
+            return None
+        noted = self.noted(pending, rows_max=PACKED_COMMIT_ROWS_MAX)
+        return None if noted is None or noted.size > PACKED_COMMIT_BYTES_MAX else noted
 
-    def take_in(self, writes: SpaceWriter, changes: Iterable[IndexChange], until: int) -> None:
-        for packed in self.pack(changes):
+    def _read_bytes(self, change: IndexChange) -> int:
+        """Return about the bytes that are read for the notes of a change."""
+        patches = change.patches
+        return self.weigh(change) if patches is None else sum(map(len, patches))
+
+    def noted(self, pending: Pending, *, rows_max: int | None = None) -> Pending | None:
+        """Return notes of pending changes; None when a change has too many rows."""
+        parts: list[tuple[IndexChange, ...]] = []
+        part: Pending | None = pending
+        while part is not None and not part.is_noted:
+            parts.append(part.last)
+            part = part.earlier
+        noted = part or Pending(is_noted=True)
+        notes = []
+        for change in chain.from_iterable(reversed(parts)):
+            note = self._note(change, rows_max)
+            if rows_max is not None and len(note.rows) > rows_max:
+                return None
+            if note.rows:
+                notes.append(note)
+        if not notes:
+            return noted
+        count, size = sum(len(note.rows) for note in notes), sum(note.size_bytes for note in notes)
+        return Pending(noted.count + count, noted.size + size, tuple(notes), noted, is_noted=True)
+
+    def notes(self, changes: Iterable[IndexChange | Note]) -> list[Note]:
+        return [each if isinstance(each, Note) else self._note(each) for each in changes]
+
+    def _note(self, change: IndexChange, rows_max: int | None = None) -> Note:
+        """Return the note of a change, with no more than one row too many."""
+        rows = islice(self.index.notes(_shown(change)), None if rows_max is None else rows_max + 1)
+        return Note(change.version, change.branch, change.id, tuple(rows))
+
+    def take_in(
+        self, writes: SpaceWriter, changes: Iterable[IndexChange | Note], until: int
+    ) -> None:
+        for packed in self.index.pack(self.notes(changes)):
             put(writes, self.name, packed, until=until)
         self.note(writes, until)
-
-    def pack(self, changes: Iterable[IndexChange]) -> list[Packed]:
-        return self.index.pack([shown(change) for change in changes])
 
     def note(self, writes: SpaceWriter, until: int) -> None:
         """Note that the segments are complete up to a version."""
         writes.rows.derive(writes.number, self.name, rows=(), ended=(), indexed=until)
 
 
-def shown(change: IndexChange) -> Change:
+def _shown(change: IndexChange) -> Change:
     """Return a change as a packed index gets it."""
-    if change.shown is None:
-        assert change.before is not UNSET
-        before, after = _value(change.before), _value(change.entry)
-        change.shown = Change(change.version, change.branch, change.id, before, after)
-    return change.shown
+    assert change.before is not UNSET
+    operations: list[Operation] | None = None
+    if change.patches is not None:
+        operations = [each for data in change.patches for each in decode_canonical(data)]
+    return Change(
+        change.version,
+        change.branch,
+        change.id,
+        _value(change.before),
+        _value(change.entry),
+        operations,
+    )
 
 
 def _value(entry: Entry) -> Json | UnsetType:

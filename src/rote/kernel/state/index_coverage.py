@@ -1,17 +1,17 @@
 """The coverage of indexes: the version up to which each is complete, and the changes since."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from rote.contract.index import Change
 from rote.kernel.log.branches import NEWEST
 from rote.kernel.log.entries import Entry
 from rote.values.limits import INDEX_BATCH_COMMITS
 
 
-class IndexChange(Struct, gc=False):
-    """An entity after one commit, for the indexes. It never changes, except that `shown` is added."""
+class IndexChange(Struct, frozen=True, gc=False):
+    """An entity after one commit, for the indexes."""
 
     version: int
     branch: int
@@ -20,23 +20,28 @@ class IndexChange(Struct, gc=False):
     # The entry that the branch showed before; UNSET when it was not looked up.
     before: Entry | UnsetType = UNSET
     is_own: bool = False  # whether that entry was written on the branch itself, and not inherited
-    shown: Change | None = None  # the same for a packed index, once it was asked for
+    # The patches that have made the one of the other, as they are stored; None if they have not.
+    patches: tuple[bytes, ...] | None = None
 
 
 class Pending(Struct, frozen=True, gc=False):
-    """Changes that wait for an index. To add some costs the same however many there are."""
+    """Changes that wait for an index. To add some costs the same however many there are.
 
-    count: int = 0
+    A packed index may have notes in their place. Then all earlier ones are notes as well.
+    """
+
+    count: int = 0  # of changes, or of the rows of notes
     size: int = 0  # their weight, as the keeper of the index weighs them
-    last: tuple[IndexChange, ...] = ()
+    last: tuple[Any, ...] = ()  # IndexChange or Note
     earlier: "Pending | None" = None
+    is_noted: bool = False
 
     def adding(self, changes: Sequence[IndexChange], *, size: int) -> "Pending":
         if not changes:
             return self
         return Pending(self.count + len(changes), self.size + size, tuple(changes), self)
 
-    def __iter__(self) -> Iterator[IndexChange]:
+    def __iter__(self) -> Iterator[Any]:
         """Yield the changes, oldest first."""
         parts = []
         part: Pending | None = self
@@ -52,6 +57,13 @@ class Coverage(Struct, frozen=True, gc=False):
     complete: int  # the changes above `noted` and up to this version are known
     pending: Pending  # those changes, under the prefix of the index
     erasures: int  # that this process had met by then; after another one it is computed again
+
+
+class Behind(Struct, frozen=True, gc=False):
+    """An index that commits do not follow."""
+
+    until: int  # the version from which on a commit checks whether it still is
+    noted: int  # the version up to which it was complete
 
 
 NOTHING = Coverage(0, 0, Pending(), 0)

@@ -16,7 +16,7 @@ from rote.kernel.log.branches import Branches
 from rote.kernel.log.commit_graph import CommitGraph
 from rote.kernel.log.entries import Entry
 from rote.kernel.state.entry_cache import EntryCache, EntryKey
-from rote.kernel.state.index_coverage import Coverage, Covered
+from rote.kernel.state.index_coverage import Behind, Coverage, Covered
 from rote.kernel.state.space_reader import SpaceReader
 from rote.kernel.state.wiring import Wiring
 from rote.schemas.registry import REGISTRY_ID
@@ -53,7 +53,7 @@ class OpenSpace:
         # The coverage of indexes. Forgetting it costs only another look.
         self.covered = Covered()
         # For an index that is behind: the version from which on a commit checks it again.
-        self.behind_until: dict[str, int] = {}
+        self.behind: dict[str, Behind] = {}
         self.last_reader: SpaceReader | None = None  # of the thread that asked last
         self._parts: dict[Any, Any] = {}
 
@@ -167,7 +167,7 @@ class OpenSpace:
             self.known, self.known_hash, self.oldest = 0, b"", 0
             self.losses += is_loss
             self.covered = Covered()
-            self.behind_until.clear()
+            self.behind.clear()
             self.wiring.open_store.forget(self.did)
         with self.graph_lock:
             self.graph = CommitGraph()

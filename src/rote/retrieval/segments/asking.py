@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from rote.contract.index import Change, Found
+from rote.contract.index import Found, Note
 from rote.errors import Busy
 from rote.questions import ENGLISH
 from rote.records.keys import PREFIX
@@ -77,7 +77,7 @@ def _ask(
             raise Busy("the index is written anew all the time; try again")
 
 
-def _pending(index: WordsIndex, kept: Pending, changes: tuple[Change, ...]) -> Pending:
+def _pending(index: WordsIndex, kept: Pending, changes: tuple[Note, ...]) -> Pending:
     """Return the segments of changes; those of the first ones are known."""
     if not kept.begins(changes) or len(kept.segments) > PENDING_SEGMENTS_MAX:
         kept = Pending()

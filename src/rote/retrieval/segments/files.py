@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from rote.contract import Packed
-from rote.contract.index import Change
+from rote.contract.index import Note
 from rote.errors import Corrupt
 from rote.retrieval.order import Column
 from rote.retrieval.ranking.postings import Posting, Postings
@@ -15,7 +15,7 @@ from rote.retrieval.segments.words import Making
 from rote.values.limits import SEGMENT_ROWS_MAX
 
 # Of a row only the terms are kept: everything else is in the corpus.
-_ANY = Change(1, 0, "file")
+_ANY = Note(1, 0, "file", ())
 _NO_DETAILS = "{}"
 
 
@@ -37,8 +37,8 @@ def packed_rows(corpus: Rows, language: str) -> Iterator[Packed]:
     for start in range(0, corpus.row_count, SEGMENT_ROWS_MAX):
         making = Making(language)
         for row in range(start, min(corpus.row_count, start + SEGMENT_ROWS_MAX)):
-            memory = Memory(corpus.texts[row], corpus.tags[row], corpus.instants[row], _NO_DETAILS)
-            making.add(_ANY, Row(0, memory))
+            memory = Memory(corpus.texts[row], corpus.tags[row], corpus.instants[row])
+            making.add(_ANY, Row(0, memory, _NO_DETAILS))
         yield making.packed()
 
 

@@ -1,5 +1,7 @@
 """Filters over segments: they are asked once for all rows that have the same details."""
 
+from collections.abc import Callable
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -14,8 +16,11 @@ _THREAD, _TURN = "thread", "turn"
 _decode = msgspec.json.Decoder(tuple[str, str, tuple[str, ...], dict[str, Any]]).decode
 
 
-def passing(filters: Filters, segment: Segment) -> bytes:
-    """Return 1 for each row that the filters let pass, else 0."""
+def passing(filters: Filters, segment: Segment, head: Callable[[str], str]) -> bytes:
+    """Return 1 for each row that the filters let pass, else 0.
+
+    `head` returns the details of all entries of a record, as text.
+    """
     where = canonical_members(filters)
     # The thread and the turn of a row are beside its details.
     shared = msgspec.structs.replace(filters, threads=None)
@@ -23,19 +28,24 @@ def passing(filters: Filters, segment: Segment) -> bytes:
     of_place = {name: value for name, value in where.items() if name in (_THREAD, _TURN)}
     of_details = {name: value for name, value in where.items() if name not in of_place}
     known = [(Details(), ()), *map(_details, segment.details)]
-    states = [
-        has_tags(filters, tags) and has_details(shared, of_details, details)
-        for details, tags in known
-    ]
+
+    def is_right(details: Details, tags: tuple[str, ...]) -> bool:
+        return has_tags(filters, tags) and has_details(shared, of_details, details)
+
+    states = [is_right(*each) for each in known]
     passes = bytearray(map(states.__getitem__, segment.detail))
+    if segment.has_entries:
+        texts = list(map(head, segment.entities))
+        states_of = {text: bool(text) and is_right(*_details(text)) for text in set(texts)}
+        for row in compress(range(segment.size), segment.number):
+            passes[row] = states_of[texts[segment.entity[row]]]
     if filters.after is not None or filters.before is not None:
         for row, instant in enumerate(segment.instant):
             passes[row] &= has_time(filters, instant)
     if filters.threads is not None or of_place:
-        for row, place in enumerate(segment.detail):
-            if passes[row]:
-                details = _placed(segment, row, known[place][0])
-                passes[row] = has_details(placed, of_place, details)
+        for row in compress(range(segment.size), bytes(passes)):
+            details = _placed(segment, row, known[segment.detail[row]][0])
+            passes[row] = has_details(placed, of_place, details)
     return bytes(passes)
 
 

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from rote.contract import OpenStore
-from rote.contract.index import Change
+from rote.contract.index import Note
 from rote.retrieval.segments.living import Line, Living, are_ordered
 from rote.retrieval.segments.segment import Segment
 from rote.values.limits import (
@@ -52,21 +52,21 @@ def _same_rows(segment: Segment, one: Line, other: Line) -> bool:
     return all(min(one[branch], last) == min(other[branch], last) for branch in one)
 
 
-def names_of(changes: Sequence[Change]) -> tuple[_Name, ...]:
+def names_of(changes: Sequence[Note]) -> tuple[_Name, ...]:
     return tuple([(each.version, each.branch, each.id) for each in changes])
 
 
 class Pending(Struct, frozen=True, gc=False):
     """Changes that no segment of the store has yet, and the segments made of them here.
 
-    Only their names are kept: changes hold whole documents. In an open store a name is that of one
+    Only their names are kept: notes hold whole texts. In an open store a name is that of one
     change until something is erased, and then all this is forgotten.
     """
 
     changes: tuple[_Name, ...] = ()
     segments: tuple[Segment, ...] = ()
 
-    def begins(self, changes: Sequence[Change]) -> bool:
+    def begins(self, changes: Sequence[Note]) -> bool:
         """Whether these changes begin with those here."""
         return self.changes == names_of(changes[: len(self.changes)])
 

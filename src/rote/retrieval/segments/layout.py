@@ -6,17 +6,18 @@
     …
 
 Nobody lends further than a gap is long. So what all cells lend is found by shifting all of them, and
-nothing reaches another thread. A thread that changes gets new cells at the end; the old ones stay
-empty.
+nothing reaches another thread. A thread that changes gets new cells at the end, with a longer gap;
+the old ones stay empty. Rows that come at the end of a thread take cells of that gap.
 """
 
 from array import array
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from itertools import compress
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain, compress
 from typing import TYPE_CHECKING, TypeAlias
 
-from rote.values.limits import LAYOUT_EMPTY_SHARE
+from rote.values.limits import LAYOUT_EMPTY_SHARE, LAYOUT_ROOM_SHARE
 
 if TYPE_CHECKING:
     from rote.retrieval.segments.living import Living
@@ -26,7 +27,10 @@ GAP = 3
 Cells: TypeAlias = "array[int]"
 # The order in a thread: turn, instant, entity and number; and the row itself.
 _Place = tuple[int | float, int, str, int, int]
-_Span = tuple[int, int]  # the first cell of a thread, and the one after its last
+_Span = tuple[
+    int, int, int
+]  # the first cell of a thread, the one after its last, and after its room
+_NOWHERE = (0, 0, 0)
 
 
 class Layout:
@@ -41,16 +45,18 @@ class Layout:
         self._empty = 0  # cells that threads have left
 
     @staticmethod
-    def of(living: "Living") -> "Layout":
+    def of(living: "Living", growing: Collection[str] = ()) -> "Layout":
+        """Return the layout of rows, with room in threads that are growing."""
         made = Layout()
         free, threads = _grouped(living)
         made.rows, made.free = array("I", free), len(free)
         made._add_gap()
         for name, places in threads.items():
             places.sort()
-            made._spans[name] = made._add(place[-1] for place in places)
+            room = _room(places) if name in growing else 0
+            made._spans[name] = made._add((place[-1] for place in places), room=room)
         cells = array("I", made.gaps[:1]) * sum(part.segment.size for part in living.parts)
-        for start, end in ((0, made.free), *made._spans.values()):
+        for start, end, _ in ((0, made.free, 0), *made._spans.values()):
             for cell in range(start, end):
                 cells[made.rows[cell]] = cell
         made.cells = [cells[part.base : part.base + part.segment.size] for part in living.parts]
@@ -60,41 +66,68 @@ class Layout:
         """Return the layout after some rows have come (1) or gone (0)."""
         lone: list[int] = []
         touched: dict[str, list[int]] = {}
+        left: set[str] = set()  # threads that a row has gone from
         for row, state in states.items():
             part, number = living.place(row)
             name = part.segment.thread_names[number] if part.segment.has_threads else None
             added = lone if name is None else touched.setdefault(name, [])
             if state:
                 added.append(row)
-        left = [self._spans.get(name, (0, 0)) for name in touched]
-        empty = self._empty + sum(end - start + GAP for start, end in left)
+            elif name is not None:
+                left.add(name)
+        places = {name: sorted(_place(living, row) for row in touched[name]) for name in touched}
+        spans = {
+            name: self._spans.get(name, _NOWHERE)
+            for name in touched
+            if name in left or not self._has_room(living, name, places[name])
+        }
+        empty = self._empty + sum(end - start + GAP for start, _, end in spans.values())
         if empty * LAYOUT_EMPTY_SHARE > len(self.rows):
-            return Layout.of(living)
+            return Layout.of(living, touched)
         made = Layout()
         made.rows, made.gaps, made.free = self.rows[:], self.gaps[:], self.free
         made._spans, made._empty = dict(self._spans), empty
-        for row in lone:
-            made._add((row,))
-        for (name, added), (start, end) in zip(touched.items(), left, strict=True):
-            stayed = [row for row in self.rows[start:end] if living.is_living(row)]
-            places = sorted(_place(living, row) for row in (*stayed, *added))
-            made._spans[name] = made._add(place[-1] for place in places)
-        made._point(living, self)
+        new = [made._add((row,)) for row in lone]
+        for name, later in places.items():
+            if name not in spans:
+                new.append(made._extend(name, [place[-1] for place in later]))
+                continue
+            start, end, _ = spans[name]
+            stayed = (row for row in self.rows[start:end] if living.is_living(row))
+            later = sorted((*(_place(living, row) for row in stayed), *later))
+            new.append(made._add((place[-1] for place in later), room=_room(later)))
+            made._spans[name] = new[-1]
+        made._point(living, self, new)
         return made
 
-    def _add(self, rows: Iterable[int]) -> _Span:
+    def _has_room(self, living: "Living", name: str, places: Sequence[_Place]) -> bool:
+        """Whether rows come at the end of a thread, and its gap has cells for them."""
+        start, end, limit = self._spans.get(name, _NOWHERE)
+        is_last = start < end and _place(living, self.rows[end - 1]) < places[0]
+        return is_last and len(places) <= limit - end
+
+    def _add(self, rows: Iterable[int], room: int = 0) -> _Span:
         """Add a thread at the end, and return its span."""
         start = len(self.rows)
         self.rows.extend(rows)
         end = len(self.rows)
-        self._add_gap()
-        return start, end
+        self._add_gap(room)
+        return start, end, end + room
 
-    def _add_gap(self) -> None:
-        self.gaps.extend(range(len(self.rows), len(self.rows) + GAP))
-        self.rows.extend((0,) * GAP)
+    def _add_gap(self, room: int = 0) -> None:
+        self.gaps.extend(range(len(self.rows), len(self.rows) + room + GAP))
+        self.rows.extend((0,) * (room + GAP))
 
-    def _point(self, living: "Living", before: "Layout") -> None:
+    def _extend(self, name: str, rows: Sequence[int]) -> _Span:
+        """Add rows at the end of a thread that has room for them; return their span."""
+        start, end, limit = self._spans[name]
+        first = bisect_left(self.gaps, end)  # gaps are in order
+        del self.gaps[first : first + len(rows)]
+        self.rows[end : end + len(rows)] = array("I", rows)
+        self._spans[name] = start, end + len(rows), limit
+        return end, end + len(rows), limit
+
+    def _point(self, living: "Living", before: "Layout", spans: Iterable[_Span]) -> None:
         """Note the cells of rows that were added to another layout."""
         empty = self.gaps[:1]
         known = len(before.cells)
@@ -103,15 +136,17 @@ class Layout:
             *(empty * part.segment.size for part in living.parts[known:]),
         ]
         own = set(range(known, len(self.cells)))
-        first, in_gap = len(before.rows), set(self.gaps[len(before.gaps) :])
-        for cell in range(first, len(self.rows)):
-            if cell not in in_gap:
-                row = self.rows[cell]
-                place = living.part_of(row)
-                if place not in own:
-                    own.add(place)
-                    self.cells[place] = self.cells[place][:]
-                self.cells[place][row - living.parts[place].base] = cell
+        for cell in chain.from_iterable(range(start, end) for start, end, _ in spans):
+            row = self.rows[cell]
+            place = living.part_of(row)
+            if place not in own:
+                own.add(place)
+                self.cells[place] = self.cells[place][:]
+            self.cells[place][row - living.parts[place].base] = cell
+
+
+def _room(places: Sequence[_Place]) -> int:
+    return len(places) // LAYOUT_ROOM_SHARE
 
 
 def _grouped(living: "Living") -> tuple[list[int], dict[str, list[_Place]]]:

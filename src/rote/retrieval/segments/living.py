@@ -113,7 +113,7 @@ class Living:
         self.length = sum(part.length for part in parts)
         self._bases = [part.base for part in parts]
         self._newest = newest
-        self._deadlines = deadlines  # the last instant of each row that has one
+        self._deadlines = deadlines  # the last instants of records, by the row that tells
         self._timed: tuple[int, int, Living] | None = None
         self._layout: Layout | None = None
         self._make_layout = make_layout
@@ -139,14 +139,13 @@ class Living:
             Part(segment, base, bytes(living[base:end]))
             for segment, (base, end) in zip(segments, pairwise(bases), strict=True)
         ]
-        deadlines: dict[int, int] = {}
-        found = Living(parts, Newest.of(newest), deadlines, Layout.of)
-        for part in parts:
-            segment = part.segment
-            for row in segment.expiring:
-                if newest.get(segment.keys[row]) == part.base + row:
-                    found._set_deadlines(deadlines, part.base + row)
-        return found
+        deadlines = {
+            base + row: segment.expires[row]
+            for segment, base in zip(segments, bases, strict=False)
+            for row in segment.expiring
+            if newest.get(segment.keys[row]) == base + row
+        }
+        return Living(parts, Newest.of(newest), deadlines, Layout.of)
 
     @property
     def layout(self) -> Layout:
@@ -160,9 +159,12 @@ class Living:
         """Return the rows of the memories that have not expired."""
         timed = self._timed
         if timed is None or not timed[0] < now <= timed[1]:
-            expired = {row: 0 for row, last in self._deadlines.items() if last < now}
-            passed = max(map(self._deadlines.__getitem__, expired), default=-NEVER - 1)
+            passed = max(
+                (last for last in self._deadlines.values() if last < now), default=-NEVER - 1
+            )
             coming = min((last for last in self._deadlines.values() if last >= now), default=NEVER)
+            gone = [row for row, last in self._deadlines.items() if last < now]
+            expired = {row: 0 for head in gone for row in self._headed(head)}
             found = self._changed(self.parts, expired, self._newest, {}) if expired else self
             timed = self._timed = passed, coming, found
         return timed[2]
@@ -171,6 +173,7 @@ class Living:
         """Return the rows with those of segments that are later than all that are here."""
         late: dict[Key, int] = {}
         states: dict[int, int] = {}
+        deadlines = dict(self._deadlines)
         bases = list(accumulate((each.size for each in segments), initial=self._size))
         for segment, base in zip(segments, bases, strict=False):
             counted = _on_line(segment, line)
@@ -179,8 +182,13 @@ class Living:
                 key = segment.keys[row]
                 before = late.get(key, self._newest.get(key))
                 if before is not None:
-                    states[before] = 0
-                states[base + row] = int(segment.detail[row] != 0)
+                    deadlines.pop(before, None)
+                    if states.pop(before, None) is None and self._is_known(before):
+                        states[before] = 0
+                if segment.has_memory(row):
+                    states[base + row] = 1
+                if segment.expires[row] != NEVER:
+                    deadlines[base + row] = segment.expires[row]
                 late[key] = base + row
         parts = [
             *self.parts,
@@ -189,11 +197,7 @@ class Living:
                 for segment, base in zip(segments, bases, strict=False)
             ),
         ]
-        deadlines = dict(self._deadlines)
-        found = self._changed(parts, states, self._newest.changed(late), deadlines)
-        if deadlines or any(segment.expiring for segment in segments):
-            found._move_deadlines(deadlines, states, late)
-        return found
+        return self._changed(parts, states, self._newest.changed(late), deadlines)
 
     @property
     def _size(self) -> int:
@@ -242,31 +246,25 @@ class Living:
         part, number = self.place(row)
         return part.living[number] == 1
 
-    def _move_deadlines(
-        self, deadlines: dict[int, int], states: Iterable[int], keys: Iterable[Key]
-    ) -> None:
-        """Forget the deadlines of rows and records that have changed, and take those that they have."""
-        for row in states:
-            deadlines.pop(row, None)
-        for entity in {key if isinstance(key, str) else key[0] for key in keys}:
-            for row in self._newest.entries(entity):
-                deadlines.pop(row, None)
-            head = self._newest.get(entity)
-            if head is not None:
-                self._set_deadlines(deadlines, head)
+    def _is_known(self, row: int) -> bool:
+        """Whether a row is one of those here, and living."""
+        return row < self._size and self.is_living(row)
 
-    def _set_deadlines(self, deadlines: dict[int, int], head: int) -> None:
-        """Note when a memory expires, or all entries of a record, by the row that says it."""
-        part, number = self.place(head)
+    def _headed(self, row: int) -> Iterable[int]:
+        """Return the living rows of a record, by the row with the number 0."""
+        part, number = self.place(row)
         segment = part.segment
-        last = segment.expires[number]
-        if last == NEVER:
-            return
-        entity = segment.entities[segment.entity[number]]
-        rows = [head] if segment.detail[number] else self._newest.entries(entity)
-        for row in rows:
-            if self.is_living(row):
-                deadlines[row] = last
+        rows = (row, *self._newest.entries(segment.entities[segment.entity[number]]))
+        return filter(self.is_living, rows)
+
+    def details_of(self, entity: str) -> str:
+        """Return the details of all entries of a record, as its head tells them."""
+        row = self._newest.get(entity)
+        if row is None:
+            return ""
+        part, number = self.place(row)
+        place = part.segment.detail[number]
+        return part.segment.details[place - 1] if place else ""
 
 
 def are_ordered(segments: Sequence[Segment]) -> bool:

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from rote.errors import Compacted
 from rote.questions import NO_FILTERS, Filters, Request
 from rote.records.envelope import record_of
+from rote.records.keys import key_of
 from rote.retrieval.corpus import Corpus, Simple
 from rote.retrieval.order import Drop
 from rote.retrieval.ranking import weights
@@ -15,7 +16,7 @@ from rote.retrieval.ranking.scoring import OWN, Telling
 from rote.retrieval.segments.asking import Answer
 from rote.retrieval.segments.filtering import passing
 from rote.retrieval.segments.scoring import plain_totals, threaded_totals
-from rote.retrieval.spaces import memory_numbered
+from rote.retrieval.spaces import entry_memory, whole_memory
 from rote.space import Space
 from rote.values.limits import RECORDS_READ_AT_ONCE
 
@@ -62,22 +63,42 @@ class FoundMemories:
 
     def _load(self, rows: Sequence[int]) -> None:
         keys = [self._key(row) for row in rows]
-        entities = list(dict.fromkeys(entity for entity, _ in keys))
+        numbers: dict[str, list[int]] = {}
+        for entity, number in keys:
+            numbers.setdefault(entity, []).append(number)
         try:
-            states = self._view.read_many(entities)
+            found = self._whole([each for each, own in numbers.items() if own == [0]])
+            for entity, own in numbers.items():
+                if own != [0]:
+                    found |= self._entries(entity, own)
         except Compacted:
             raise MovedError from None
-        records = {state.id: record_of(state) for state in states}
-        memories: list[Simple] = []
-        for entity, number in keys:
-            record = records[entity]
-            memory = None if record is None else memory_numbered(record, number)
-            if memory is None:
-                raise MovedError
-            memories.append(memory)
+        if not found.keys() >= set(keys):
+            raise MovedError
         for place, row in enumerate(rows, self._read.row_count):
             self._places[row] = place
-        self._read.extend(self._name, memories)
+        self._read.extend(self._name, [found[key] for key in keys])
+
+    def _whole(self, entities: Sequence[str]) -> dict[tuple[str, int], Simple]:
+        """Return the memories that are records."""
+        found = {}
+        for state in self._view.read_many(entities) if entities else ():
+            record = record_of(state)
+            memory = None if record is None else whole_memory(record)
+            if memory is not None:
+                found[(state.id, 0)] = memory
+        return found
+
+    def _entries(self, entity: str, numbers: Sequence[int]) -> dict[tuple[str, int], Simple]:
+        """Return memories that are entries of a record, which may have many others."""
+        paths = [f"/payload/entries/{number - 1}" for number in numbers]
+        metadata, *entries = self._view.glance(entity, values=("/metadata", *paths)).values
+        key = key_of(entity)
+        return {
+            (entity, number): entry_memory(key, number, entry, metadata)
+            for number, entry in zip(numbers, entries, strict=True)
+            if key is not None and type(entry) is dict
+        }
 
     @property
     def length(self) -> int:
@@ -105,7 +126,7 @@ class FoundMemories:
             return []
         left: list[int] = []
         for part in self._living.parts:
-            passes = passing(filters, part.segment)
+            passes = passing(filters, part.segment, self._living.details_of)
             rows = range(part.base, part.base + part.segment.size)
             out = (
                 is_living and not passed
@@ -164,6 +185,9 @@ class FoundMemories:
         return segment.entities[segment.entity[number]], segment.number[number]
 
     def _id(self, row: int) -> str:
+        read = self._places.get(row)
+        if read is not None:
+            return self._read.ids[read]
         part, number = self._living.place(row)
         return part.segment.memory_id(number)
 

@@ -4,16 +4,18 @@ A record is one memory with the number 0, or one for each of its entries, number
 gives a row for each memory that is otherwise than before, and a row without a memory for each that is
 no more. So the newest row of a memory on a line tells what it is there.
 
-The entries of a record expire together, and each write of the record moves that time. So it is not in
-their rows but in one of the number 0, which is no memory.
+The entries of a record have their metadata in common, and expire together; each append may change
+both. So these are not in their rows but in one of the number 0, the head, which is no memory. Only
+tags are in all of them, because they are words.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
 from rote.contract.index import Change
+from rote.patch import Operation, parse_pointer
 from rote.questions import NormalTags, NormalTimes
 from rote.records.envelope import Envelope, read_record, text_of
 from rote.records.metadata import tags_of
@@ -24,50 +26,89 @@ from rote.values.limits import INTEGER_MAX
 
 NEVER = INTEGER_MAX  # the last instant of what does not expire
 _THREAD, _TURN = "thread", "turn"
+_ENTRIES = ("payload", "entries")
 _MEMBERS = (str, int, float, bool)  # of metadata that a filter can ask for
 _Entries = list[Json]
 
 
-class Memory(Struct, frozen=True, gc=False):
+class Memory(Struct, frozen=True, array_like=True, gc=False):
     """A memory, as the index sees it."""
 
     text: str
     tags: tuple[str, ...]  # normal
     instant: int
-    details: str  # namespace, kind, tags, and metadata that filters know but the two below
     thread: str | None = None
-    is_entry: bool = False  # in the thread of its record, at the turn of its number
     turn: int | float | None = None
 
 
-class Row(Struct, frozen=True, gc=False):
+class Row(Struct, frozen=True, array_like=True, gc=False):
+    """A memory, or none.
+
+    number 0     a record that is one memory. Without a memory and with details: the head of a record
+                 with entries. Without both: there is neither
+    above 0      an entry, in the thread of its record, at the turn of its number
+    """
+
     number: int
-    memory: Memory | None  # None: there is no such memory any more
-    expires: int = NEVER  # its last instant; without a memory that of all entries of the record
+    memory: Memory | None
+    # With the number 0: namespace, kind, tags, and metadata that filters know but thread and turn.
+    details: str | None = None
+    expires: int = NEVER  # and the last instant, of the record or of all its entries
 
 
 def rows_of(change: Change) -> Iterator[Row]:
     """Yield the rows of a change."""
     before, after = _Record.read(change.id, change.before), _Record.read(change.id, change.after)
-    old, new = before.entries, after.entries
-    if after.record is not None and new is None:
-        memory = after.whole()
-        if old is not None or before.whole() != memory or before.expires != after.expires:
-            yield Row(0, memory, after.expires)
-    elif (before.record is not None and old is None) or before.life != after.life:
-        yield Row(0, None, after.life)
-    is_alike = old is not None and new is not None and before.details == after.details
-    for number, entry in enumerate(new or (), 1):
-        last = old[number - 1] if old is not None and number <= len(old) else None
+    head = after.head()
+    if head is not None and before.head() != head:
+        yield head
+    elif head is None and before.record is not None:
+        yield Row(0, None)
+    old, new = before.entries or (), after.entries or ()
+    is_alike = after.entries is not None and before.tags == after.tags
+    for number in _numbers(change.operations if is_alike else None, len(old), len(new)):
+        last = old[number - 1] if number <= len(old) else None
+        entry = new[number - 1] if number <= len(new) else None
         if type(entry) is dict:
             if not (is_alike and type(last) is dict and _are_alike(last, entry)):
                 yield Row(number, after.entry(entry))
         elif type(last) is dict:
             yield Row(number, None)
-    if old is not None:
-        for number in range(len(new or ()) + 1, len(old) + 1):
-            if type(old[number - 1]) is dict:
-                yield Row(number, None)
+
+
+def _numbers(operations: Sequence[Operation] | None, before: int, after: int) -> Iterable[int]:
+    """Return the numbers of entries that may be others, of so many before and after."""
+    count = max(before, after)
+    if operations is None:
+        return range(1, count + 1)
+    first = before  # all from this place on may have moved
+    edited: set[int] = set()
+    for operation in operations:
+        for tokens, is_moving in _written(operation):
+            if tokens[:2] != _ENTRIES[: len(tokens)]:
+                continue
+            token = tokens[2] if len(tokens) > 2 else "0"
+            if token == "-":
+                continue  # behind all that were there
+            place = int(token)
+            if is_moving and len(tokens) <= 3:
+                first = min(first, place)
+            else:
+                edited.add(place)
+    numbers = sorted(place + 1 for place in edited if place < first)
+    return (*numbers, *range(first + 1, count + 1))
+
+
+def _written(operation: Operation) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """Yield the paths that an operation writes, and whether others move at their end."""
+    name, path = operation["op"], parse_pointer(operation["path"])
+    if name == "splice":
+        if operation["add"] or operation["remove"]:
+            yield (*path, str(operation["index"])), True
+    elif name != "test":
+        yield path, name != "replace" or len(path) <= 2
+    if name == "move":
+        yield parse_pointer(operation["from"]), True
 
 
 class _Record:
@@ -78,7 +119,7 @@ class _Record:
         self.expires = expires
         self.entries: _Entries | None = None
         self.tags: tuple[str, ...] = ()
-        self.details = ""
+        self._details = ""
         self._thread: str | None = None
         self._turn: int | float | None = None
         if record is None:
@@ -94,7 +135,7 @@ class _Record:
             if self.entries is not None:
                 rest = {name: rest[name] for name in rest if name not in (_THREAD, _TURN)}
         names = record["namespace"], record["record_kind"]
-        self.details = canonical([*names, list(self.tags), rest]).decode()
+        self._details = canonical([*names, list(self.tags), rest]).decode()
 
     @staticmethod
     def read(id: str, value: Json | UnsetType) -> "_Record":
@@ -104,28 +145,19 @@ class _Record:
         expires = found[1].expires
         return _Record(found[0], NEVER if expires is None else min(expires, NEVER))
 
-    @property
-    def life(self) -> int:
-        """Return the last instant of all entries."""
-        return NEVER if self.entries is None else self.expires
-
-    def whole(self) -> Memory | None:
+    def head(self) -> Row | None:
+        """Return the row with the number 0; None without a record."""
         record = self.record
         if record is None:
             return None
-        return Memory(
-            text_of(record["payload"]),
-            self.tags,
-            _TIMES[record_time(record)][0],
-            self.details,
-            self._thread,
-            False,
-            self._turn,
-        )
+        if self.entries is not None:
+            return Row(0, None, self._details, self.expires)
+        text, instant = text_of(record["payload"]), _TIMES[record_time(record)][0]
+        memory = Memory(text, self.tags, instant, self._thread, self._turn)
+        return Row(0, memory, self._details, self.expires)
 
     def entry(self, entry: dict[str, Json]) -> Memory:
-        instant = _TIMES[entry_time(entry)][0]
-        return Memory(entry_text(entry), self.tags, instant, self.details, None, True)
+        return Memory(entry_text(entry), self.tags, _TIMES[entry_time(entry)][0])
 
 
 # Only for the speed: their results do not depend on what they have seen.
@@ -134,7 +166,7 @@ _NOTHING = _Record(None, NEVER)
 
 
 def _are_alike(old: dict[str, Json], new: dict[str, Json]) -> bool:
-    """Whether two entries of records with the same details are the same memory."""
+    """Whether two entries of records with the same tags are the same memory."""
     # Equal texts are the same in every form; numbers are not, and only a canonical entry shows them.
     return old == new and (entry_words(new) is not None or canonical(old) == canonical(new))
 

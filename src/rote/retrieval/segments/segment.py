@@ -66,8 +66,8 @@ COLUMNS = (
     Column("length", "I"),  # the terms of the memory
     Column("instant", "q"),
     Column("expires", "q"),  # the last instant; NEVER if it does not
-    Column("details", "I"),  # 0: there is no such memory any more
-    Column("thread", "I"),  # 1: that of its record; the table goes on from there
+    Column("details", "I"),  # entries have those of the head
+    Column("thread", "I"),  # 1: that of its record, also for the head; the table goes on from there
     Column("turn", "I"),
 )  # fmt: skip
 NO_THREAD, OWN_THREAD = 0, 1
@@ -236,10 +236,15 @@ class Segment:
             for entity, number in zip(entities, self.number, strict=True)
         ]
 
+    def has_memory(self, row: int) -> bool:
+        """Whether a row is a memory: an entry in a thread, or what is no head of entries."""
+        is_own = self.thread[row] == OWN_THREAD
+        return is_own if self.number[row] else self.detail[row] > 0 and not is_own
+
     @cached_property
     def gone(self) -> list[int]:
         """Return the rows without a memory."""
-        return [row for row, place in enumerate(self.detail) if place == 0]
+        return [row for row in range(self.size) if not self.has_memory(row)]
 
     @cached_property
     def expiring(self) -> list[int]:

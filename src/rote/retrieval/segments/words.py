@@ -12,12 +12,12 @@ from typing import TypeVar
 import msgspec
 
 from rote.contract import Packed
-from rote.contract.index import Change
+from rote.contract.index import Change, Note
 from rote.errors import invariant
 from rote.questions import ENGLISH, NO_INSTANT, NO_LANGUAGE
 from rote.records.keys import PREFIX
 from rote.retrieval.ranking.weights import OCCURRENCES_MAX
-from rote.retrieval.segments.rows import Memory, Row, rows_of
+from rote.retrieval.segments.rows import Row, rows_of
 from rote.retrieval.segments.segment import (
     NO_THREAD,
     OWN_THREAD,
@@ -33,6 +33,8 @@ from rote.retrieval.words.analyser import memory_terms
 from rote.values.limits import SEGMENT_ROWS_MAX
 
 Text = TypeVar("Text", str, "int | float")
+_encode_row = msgspec.msgpack.Encoder().encode
+_decode_row = msgspec.msgpack.Decoder(Row).decode
 
 
 class WordsIndex:
@@ -45,14 +47,17 @@ class WordsIndex:
         self.language = language
         self.is_eager = is_eager
 
-    def pack(self, changes: Sequence[Change], /) -> list[Packed]:
+    def notes(self, change: Change, /) -> Iterator[bytes]:
+        return map(_encode_row, rows_of(change))
+
+    def pack(self, notes: Sequence[Note], /) -> list[Packed]:
         packed, making = [], Making(self.language)
-        for change in changes:
-            for row in rows_of(change):
+        for note in notes:
+            for row in map(_decode_row, note.rows):
                 if making.table.size == SEGMENT_ROWS_MAX:
                     packed.append(making.packed())
                     making = Making(self.language)
-                making.add(change, row)
+                making.add(note, row)
         if making.table.size:
             packed.append(making.packed())
         return packed
@@ -141,21 +146,25 @@ class Making:
         self._language = language
         self._found: defaultdict[str, list[int]] = defaultdict(list)
 
-    def add(self, change: Change, row: Row) -> None:
+    def add(self, note: Note, row: Row) -> None:
         table, memory = self.table, row.memory
-        details = thread = turn = 0
-        length, instant = 0, NO_INSTANT
-        if memory is not None:
+        details = 0 if row.details is None else _place(table.details, row.details)
+        thread = OWN_THREAD if row.number else NO_THREAD
+        turn, length, instant = 0, 0, NO_INSTANT
+        if memory is None:
+            # An entry that is gone is in no thread; the head of entries is in theirs.
+            thread = OWN_THREAD if details else NO_THREAD
+        else:
             found, number, instant = self._found, table.size, memory.instant
             terms = list(memory_terms(memory.text, memory.tags, instant, self._language))
             for term in terms:
                 found[term].append(number)
             length = len(terms)
-            details = _place(table.details, memory.details)
-            thread = _thread(table, memory)
+            if memory.thread is not None:
+                thread = _place(table.threads, memory.thread) + 1
             turn = 0 if memory.turn is None else _place(table.turns, memory.turn)
         values = (
-            _place(table.entities, change.id) - 1, row.number, change.version, change.branch, length,
+            _place(table.entities, note.id) - 1, row.number, note.version, note.branch, length,
             instant, row.expires, details, thread, turn,
         )  # fmt: skip
         for column, value in zip(table.columns, values, strict=True):
@@ -168,12 +177,6 @@ class Making:
 def _place(table: dict[Text, int], text: Text) -> int:
     """Return the place of a text in a table, counted from 1."""
     return table.setdefault(text, len(table) + 1)
-
-
-def _thread(table: Table, memory: Memory) -> int:
-    if memory.is_entry:
-        return OWN_THREAD
-    return NO_THREAD if memory.thread is None else _place(table.threads, memory.thread) + 1
 
 
 def _raw(rows: list[int]) -> RawPosting:

@@ -11,7 +11,7 @@ remembered: a language has few words, and texts repeat them.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from io import StringIO
 from itertools import chain, pairwise
 from typing import Final
@@ -29,7 +29,12 @@ from rote.retrieval.words.tables import (
     stop_words,
 )
 from rote.values import datetime_of
-from rote.values.limits import ANALYSED_CHARACTERS, TERM_CHARACTERS_MAX, WORDS_REMEMBERED
+from rote.values.limits import (
+    ANALYSED_CHARACTERS,
+    DAYS_REMEMBERED,
+    TERM_CHARACTERS_MAX,
+    WORDS_REMEMBERED,
+)
 
 ANALYSER: Final = "words-1"
 
@@ -47,6 +52,8 @@ _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",
 )  # fmt: skip
+
+_DAY = 86_400_000_000  # microseconds
 
 _accents = re.compile("[\u0300-\u036f]").sub
 _long_without_ascii = re.compile(f"[^\\0-\x7f]{{{_MARKS_MAX}}}").search
@@ -87,8 +94,14 @@ def memory_terms(
     for tag in tags:
         yield from analyse(tag, language)
     if instant != NO_INSTANT:
-        at = datetime_of(instant)
-        yield from analyse(f"{at.day} {_MONTHS[at.month - 1]} {at.year}", language)
+        yield from _terms_of_day(instant // _DAY, language)
+
+
+@lru_cache(maxsize=DAYS_REMEMBERED)
+def _terms_of_day(day: int, language: str) -> tuple[str, ...]:
+    """Return the terms of a day, counted from the epoch."""
+    at = datetime_of(day * _DAY)
+    return tuple(analyse(f"{at.day} {_MONTHS[at.month - 1]} {at.year}", language))
 
 
 def _terms_of(text: str, language: str) -> Iterator[str]:

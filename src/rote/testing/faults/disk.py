@@ -20,11 +20,15 @@ What to know when using it:
   sub-directories that are synced one by one.
 """
 
+import atexit
 import copy
 import itertools
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import apsw
 
 from rote.testing.faults.platter import Keep
 from rote.testing.faults.trigger import Fault, Operation
@@ -32,6 +36,19 @@ from rote.testing.faults.vfs import FaultVFS, Medium
 
 # SQLite registers a VFS by its name, for the whole process.
 _serial_numbers = itertools.count(1)
+_PREFIX = "rote-fault-disk-"
+
+
+@atexit.register
+def _close_what_is_left() -> None:
+    """Close connections that a test left open, or the interpreter crashes when it frees them.
+
+    At its end apsw can no longer call the methods of a VFS in Python.
+    """
+    for connection in apsw.connections():
+        with suppress(Exception):  # one that is closed, or a disk that fails
+            if connection.open_vfs.startswith(_PREFIX):
+                connection.close(True)
 
 
 class FaultDisk:
@@ -48,7 +65,7 @@ class FaultDisk:
     def __init__(self, directory: Path | str, *, sync_off: bool = False) -> None:
         # SQLite asks for files by their real path.
         self._medium = Medium(Path(directory).resolve(strict=True), sync_off)
-        self.vfs_name = f"rote-fault-disk-{next(_serial_numbers)}"
+        self.vfs_name = f"{_PREFIX}{next(_serial_numbers)}"
         self._vfs = FaultVFS(self.vfs_name, self._medium)
 
     def __enter__(self) -> Self:

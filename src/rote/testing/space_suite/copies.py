@@ -108,7 +108,7 @@ class CopyTests(SpaceGround):
         )
         assert port.answer(self.did, GetSide("receipt", "q")) == SideRow("receipt", "q", 1, [1])
         checkpoints = [
-            side.answer(self.did, ListSides("checkpoint", after="", limit=9))
+            side.answer(self.did, ListSides("checkpoint", after="", limit=9)).rows
             for side in (self.port, port)
         ]
         assert checkpoints[0] == checkpoints[1]
@@ -202,7 +202,7 @@ class CopyTests(SpaceGround):
         assert port.answer(self.did, GetSide("run", "r")) == SideRow(
             "run", "r", 2, {"state": "done"}
         )
-        assert port.answer(self.did, ListSides("receipt", after="", limit=9)) == (
+        assert port.answer(self.did, ListSides("receipt", after="", limit=9)).rows == (
             SideRow("receipt", "p", 1, 2),
             SideRow("receipt", "q", 1, [1]),
         )
@@ -216,7 +216,7 @@ class CopyTests(SpaceGround):
         port.answer(self.did, PutSide("receipt", "own", "x", fence=0))
         self.port.answer(self.did, DropSide("receipt", "q", fence=1))
         self._copied(target)
-        assert port.answer(self.did, ListSides("receipt", after="", limit=9)) == (
+        assert port.answer(self.did, ListSides("receipt", after="", limit=9)).rows == (
             SideRow("receipt", "own", 1, "x"),
             SideRow("receipt", "q", 1, [1]),
         )
@@ -228,7 +228,8 @@ class CopyTests(SpaceGround):
         copy.checkpoint()
         self._copied(target)
         assert (
-            len(port_of(target).answer(self.did, ListSides("checkpoint", after="", limit=9))) == 1
+            len(port_of(target).answer(self.did, ListSides("checkpoint", after="", limit=9)).rows)
+            == 1
         )
 
     def test_checkpoints_that_both_made_of_a_version_do_not_stop_a_copy(self) -> None:
@@ -239,11 +240,11 @@ class CopyTests(SpaceGround):
         self.clock.move(seconds=1)
         self.space.checkpoint()
         self._copied(target)
-        kept = port_of(target).answer(self.did, ListSides("checkpoint", after="", limit=9))
+        kept = port_of(target).answer(self.did, ListSides("checkpoint", after="", limit=9)).rows
         assert [row.body for row in kept] == [own]
         newest = self.space.checkpoint()
         self._copied(target)
-        kept = port_of(target).answer(self.did, ListSides("checkpoint", after="", limit=9))
+        kept = port_of(target).answer(self.did, ListSides("checkpoint", after="", limit=9)).rows
         assert [(row.fence, row.body) for row in kept] == [(2, newest)]
 
     def test_a_page_may_be_sent_again_or_overlap_and_is_taken_once(self) -> None:
@@ -273,8 +274,8 @@ class CopyTests(SpaceGround):
         self._copied(target)
         kinds = ("keys", "kind 0", "kind 1", "kind 2", "key")
         for kind in kinds:
-            theirs = port_of(target).answer(self.did, ListSides(kind, after="", limit=999))
-            assert theirs == self.port.answer(self.did, ListSides(kind, after="", limit=999))
+            theirs = port_of(target).answer(self.did, ListSides(kind, after="", limit=999)).rows
+            assert theirs == self.port.answer(self.did, ListSides(kind, after="", limit=999)).rows
 
     # -- pages -------------------------------------------------------------------------------------
 
@@ -439,7 +440,7 @@ class CopyTests(SpaceGround):
         port = adopting(self)
         with pytest.raises(Corrupt):
             port.answer(self.did, SidesIn(self.port.answer(self.did, SidesOut(after=("", "")))))
-        assert port.answer(self.did, ListSides("run", after="", limit=9)) == ()
+        assert port.answer(self.did, ListSides("run", after="", limit=9)).rows == ()
 
 
 def page_of(space: Space) -> CopyPage:

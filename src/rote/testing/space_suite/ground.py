@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from rote.contract import Commit, Port
+from rote.contract.commands import Command, Work
 from rote.errors import RoteError
 from rote.kernel import Kernel
 from rote.space import Space, Store
@@ -75,6 +76,13 @@ def kernel_of(port: Port) -> Kernel:
     while not isinstance(port, Kernel):
         port = cast(Any, port)._port
     return port
+
+
+def answered(ground: SpaceGround, command: Command[Any]) -> Any:
+    """Return the answer to any command to the space of a test, also of one that takes long."""
+    if isinstance(command, Work):
+        return ground.port.begin(ground.did, command).result()
+    return ground.port.answer(ground.did, command)
 
 
 def put(id: str, value: Any, **more: Any) -> dict[str, Any]:

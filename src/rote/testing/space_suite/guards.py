@@ -49,7 +49,18 @@ class GuardTests(SpaceGround):
 
     def test_a_guard_on_a_row_that_is_not_there_is_denied(self) -> None:
         with Unchanged(self, Denied):
-            self.guarded(put(A, 1), guards=[Guard("run", "never", 0, {})])
+            self.guarded(put(A, 1), guards=[Guard("run", "never", 1, {})])
+
+    def test_a_guard_with_fence_0_makes_its_row_once(self) -> None:
+        guard = Guard("note", "new", 0, {"n": 1}, stamped=True)
+        commit = self.guarded(put(A, 1), guards=[guard])
+        row = self.port.answer(self.did, GetSide("note", "new"))
+        assert row == SideRow("note", "new", 1, {"n": 1, "version": 1, "at": commit.at})
+        with Unchanged(self, Denied):
+            self.guarded(put(A, 2), guards=[guard])
+        with Unchanged(self, InvalidInput):
+            self.guarded(put(A, 2), guards=[Guard("note", "other", 0, drop=True)])
+        assert self.port.answer(self.did, GetSide("note", "other")) is None
 
     @pytest.mark.parametrize(
         ("operation", "reads", "kind"),

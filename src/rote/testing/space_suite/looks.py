@@ -191,7 +191,7 @@ class SharedLookTests(RunGround):
         with self.open(modes=("buffered_write",), lease_seconds=0.001) as gone:
             self.look_run(space=gone.space("notes")).__enter__()
             self.open(read_only=True)
-            assert port_of(self.agents).answer(self.notes.did, ListSides(LEASE))
+            assert port_of(self.agents).answer(self.notes.did, ListSides(LEASE)).rows
             assert any(run.ended_at is None for run in self.look.runs())
 
     @pytest.mark.usefixtures("looked")

@@ -10,13 +10,14 @@ from rote.contract import View
 from rote.contract.commands import Postings
 from rote.errors import Conflict, InvalidInput, NotFound
 from rote.kernel.committing import committer
+from rote.kernel.log import entries
 from rote.kernel.reading import index_upkeep, packed_indexes, segment_building, segments
 from rote.kernel.reading.segments import in_order
 from rote.space import Space
 from rote.space import space as space_module
 from rote.testing.marks import each_test_uses
 from rote.testing.packed_words import MANY, MERGED, SMALL, WAITING, PackedWords
-from rote.testing.space_suite.ground import A, B, C, put
+from rote.testing.space_suite.ground import A, B, C, add, put
 from rote.testing.space_suite.packed_ground import (
     PackedGround,
     engine_of,
@@ -108,22 +109,22 @@ class PackedIndexTests(PackedGround):
         assert finder.found is not None
         assert [term for _, term, _ in finder.found.postings] == ["w3"]
 
-    def test_what_is_pending_comes_with_the_value_before(self, packed: Space) -> None:
+    def test_what_is_pending_comes_as_notes_of_what_changed(
+        self, packed: Space, index: PackedWords
+    ) -> None:
         packed.transact([put(A, {"text": "red"}), put("other:a", 1)])
         topic = packed.create_branch("topic")
         topic.set(A, {"text": "blue"})
+        topic.set(A, {"text": "blue", "n": 1})
         packed.delete(A)
         finder = finder_of(packed)
         finder.find("red")
         assert finder.found is not None
-        told = [(each.version, each.before, each.after) for each in finder.found.pending]
-        nothing = finder.found.pending[0].before
-        assert told == [
-            (1, nothing, {"text": "red"}),
-            (3, {"text": "red"}, {"text": "blue"}),
-            (4, {"text": "red"}, nothing),
-        ]
-        assert repr(nothing) == "UNSET"
+        told = [(each.version, each.id, each.rows) for each in finder.found.pending]
+        assert told == [(1, A, (b'["red"]',)), (3, A, (b'["blue"]',)), (5, A, (b"null",))]
+        noted = index.noted
+        finder.find("red")
+        assert index.noted == noted
 
     @pytest.mark.parametrize(
         ("wrong", "kind"),
@@ -248,19 +249,77 @@ class PackedIndexTests(PackedGround):
         self.exact_in_the_past(space)
         assert space.verify().ok
 
-    def test_values_that_are_large_do_not_wait(self, packed: Space, index: PackedWords) -> None:
+    def test_large_values_do_not_wait_but_notes_of_them(
+        self, packed: Space, index: PackedWords
+    ) -> None:
         packed.set(A, {"text": "red", "more": "x" * 600_000})
-        assert index.packed == []
+        assert (index.noted, index.packed) == (0, [])
         packed.set(B, {"text": "red", "more": "x" * 600_000})
-        assert index.packed == [2]
+        assert (index.noted, index.packed) == (2, [])
+        for number in range(WAITING - 1):
+            packed.set(f"urn:{number}", {"text": "red"})
+        assert index.packed == [WAITING + 1]
+        self.exact_in_the_past(packed)
 
-    @pytest.mark.parametrize("bound", ["PACKED_COMMIT_BYTES_MAX", "PACKED_CHANGE_BYTES_MAX"])
+    def test_a_patch_of_a_large_value_costs_what_it_changes(
+        self, packed: Space, index: PackedWords, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A value that is too large for a commit may be patched there, and is looked at once."""
+        packed.set(A, {"text": "red", "more": "x" * 1_200_000, "list": []})
+        self.exact(packed)
+        index.packed.clear()
+        noted = index.noted
+        for number in range(WAITING):
+            packed.patch(A, [add("/list/-", number), add("/text", f"blue {number}")])
+        assert (index.noted, index.packed) == (noted + WAITING, [])
+        packed.patch(A, [add("/text", "odd")])
+        assert index.packed == [WAITING + 1]
+        finder = finder_of(packed)
+        finder.find("red")
+        assert finder.found is not None
+        assert finder.found.pending == ()
+        self.exact_in_the_past(packed)
+        assert packed.verify().ok
+
+    def test_an_index_that_comes_later_replays_each_patch_once(
+        self, packed: Space, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """To read each version of a value by itself would replay all patches before it each time."""
+        packed.set(A, {"text": "red", "more": "x" * 5_000})
+        for number in range(40):
+            packed.patch(A, [add("/text", f"blue {number}")])
+        replays: list[str] = []
+        real = entries.apply_stored
+
+        def counted(*arguments: Any) -> Any:
+            replays.append("")
+            return real(*arguments)
+
+        monkeypatch.setattr(entries, "apply_stored", counted)
+        packed.reindex()
+        assert len(replays) <= 3
+        monkeypatch.undo()
+        self.exact_in_the_past(packed)
+
+    @pytest.mark.parametrize(
+        ("bound", "most"),
+        [
+            ("PACKED_COMMIT_BYTES_MAX", 50),
+            ("PACKED_CHANGE_BYTES_MAX", 50),
+            ("PACKED_COMMIT_ROWS_MAX", 0),
+        ],
+    )
     def test_a_commit_that_is_too_large_leaves_the_index_behind(
-        self, packed: Space, index: PackedWords, monkeypatch: pytest.MonkeyPatch, bound: str
+        self,
+        packed: Space,
+        index: PackedWords,
+        monkeypatch: pytest.MonkeyPatch,
+        bound: str,
+        most: int,
     ) -> None:
         """Others must not wait for it. Whoever asks packs it in pieces, and others do not wait."""
         packed.set(A, {"text": "red"})
-        monkeypatch.setattr(segments, bound, 50)
+        monkeypatch.setattr(segments, bound, most)
         monkeypatch.setattr(segment_building, "PACKED_COMMIT_BYTES_MAX", 50)
         monkeypatch.setattr(segment_building, "INDEX_SPAN_COMMITS", 1)
         for number in range(3):
@@ -268,6 +327,7 @@ class PackedIndexTests(PackedGround):
             packed.transact(large)
         packed.set(B, {"text": "blue"})
         assert index.packed == []
+        assert index.noted <= 1
         index.in_pack = lambda: packed.set("other:a", 1)
         self.exact(packed)
         assert index.packed[0] <= 10
@@ -279,6 +339,24 @@ class PackedIndexTests(PackedGround):
         packed.transact([put(f"urn:{number}", {"text": "green"}) for number in range(300)])
         assert max(index.packed) >= 300
         assert packed.verify().ok
+
+    def test_an_index_that_is_behind_is_not_looked_at_until_it_was_brought_on(
+        self, packed: Space, index: PackedWords, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each look would read all that it has missed."""
+        monkeypatch.setattr(segments, "PACKED_COMMIT_ROWS_MAX", 0)
+        monkeypatch.setattr(index_upkeep, "INDEX_BEHIND_COMMITS", 1)
+        packed.transact([put(f"urn:{number}", {"text": "red"}) for number in range(WAITING + 1)])
+        noted = index.noted
+        for number in range(9):
+            packed.set(A, {"text": f"red {number}"})
+        assert index.noted == noted
+        monkeypatch.setattr(segments, "PACKED_COMMIT_ROWS_MAX", 99)
+        self.exact(packed)
+        index.packed.clear()
+        for number in range(2 * WAITING):
+            packed.set(A, {"text": f"blue {number}"})
+        assert index.packed == [WAITING + 1]
 
     # -- transactions ------------------------------------------------------------------------------
 

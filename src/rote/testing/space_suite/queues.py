@@ -48,13 +48,13 @@ class QueueGround(SpaceGround):
 
     def expire(self, id: str | None = None) -> None:
         """Let leases and delays run out: on every engine, whatever its clock."""
-        for row in self.port.answer(self.did, ListSides(KIND, "", 1_000)):
+        for row in self.port.answer(self.did, ListSides(KIND, "", 1_000)).rows:
             if id is None or id in row.key:
                 body = {**row.body, "until": 0}
                 self.port.answer(self.did, PutSide(KIND, row.key, body, row.fence))
 
     def rows(self) -> list[str]:
-        return [row.key for row in self.port.answer(self.did, ListSides(KIND, "", 1_000))]
+        return [row.key for row in self.port.answer(self.did, ListSides(KIND, "", 1_000)).rows]
 
     def depth(self, host: Host | None = None) -> tuple[int, int, int]:
         told = (host or self.host).queue.depth(Q)

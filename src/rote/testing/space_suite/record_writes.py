@@ -94,6 +94,21 @@ class RecordWriteTests(RecordGround):
             assert [(name, call(key=name)) for name, call, _ in self._writes()] == answers
             assert logged(self.space) == before
 
+    def test_a_touch_with_a_key_counts_once(self) -> None:
+        self.memory.put(*KEY, {})
+        self.memory.touch(*KEY)
+        touched = self.memory.touch(*KEY, key="k")
+        assert (touched["access_count"], touched["version"]) == (2, 3)
+        self.memory.touch(*KEY)
+        before = logged(self.space)
+        assert self.memory.touch(*KEY, key="k") == touched
+        assert logged(self.space) == before
+        with Unchanged(self, PayloadMismatch):
+            self.memory.touch("ops", "k", "other", key="k")
+        self.space.compact(before=4)
+        again = self.memory.touch(*KEY, key="k")
+        assert again == {**touched, "access_count": None}
+
     def test_a_key_stands_for_one_call(self) -> None:
         self.memory.put("ops", "k", "other", {})
         for name, call, other in self._writes():

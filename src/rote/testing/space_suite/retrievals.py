@@ -182,7 +182,7 @@ class RetrievalTests(SpaceGround):
         for number, body in enumerate(bodies):
             self.port.answer(self.did, PutSide("receipt", f"other {number}", body, 0))
         self.space.erase("urn:a", reason="asked to")
-        rows = self.port.answer(self.did, ListSides("receipt"))
+        rows = self.port.answer(self.did, ListSides("receipt")).rows
         assert [row.body for row in rows[:3]] == bodies[:3]
 
     def test_histories_are_answered_as_plain_scans_are(self) -> None:

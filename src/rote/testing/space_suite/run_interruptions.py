@@ -108,7 +108,7 @@ class SharedRunInterruptionTests(RunGround):
         # A lease of which the store never heard may be left; nobody renews it.
         expire_leases(self.store, space.did)
         assert self.store.recover() == []
-        assert port_of(self.store).answer(space.did, ListSides(LEASE, after="", limit=9)) == ()
+        assert port_of(self.store).answer(space.did, ListSides(LEASE, after="", limit=9)).rows == ()
 
     @pytest.mark.parametrize("how", ["commit", "exception", "empty"])
     def test_a_lease_is_let_go_of_after_every_run(self, how: str) -> None:
@@ -124,7 +124,10 @@ class SharedRunInterruptionTests(RunGround):
                     raise ZeroDivisionError
             self.agents.recover()
         self.agents.close()
-        assert port_of(self.store).answer(self.notes.did, ListSides(LEASE, after="", limit=9)) == ()
+        assert (
+            port_of(self.store).answer(self.notes.did, ListSides(LEASE, after="", limit=9)).rows
+            == ()
+        )
 
     def test_a_run_that_nobody_has_in_hand_any_more_is_ended(self) -> None:
         """An interruption before the first line of its block left the run open for as long as the
@@ -189,7 +192,7 @@ class SharedRunInterruptionTests(RunGround):
             heir.close()
             expire_leases(self.store, did)
             assert self.store.recover() == []
-            assert port_of(self.store).answer(did, ListSides(LEASE, after="", limit=9)) == ()
+            assert port_of(self.store).answer(did, ListSides(LEASE, after="", limit=9)).rows == ()
             if len(made) < number:
                 return
         raise AssertionError("a recovery has no end")
@@ -234,14 +237,15 @@ class SharedRunInterruptionTests(RunGround):
         with self.begin():
             pass
         port, leases = port_of(self.agents), self.agents._runs._leases  # type: ignore[union-attr]
-        (row,) = port.answer(self.notes.did, ListSides(LEASE, after="", limit=9))
+        (row,) = port.answer(self.notes.did, ListSides(LEASE, after="", limit=9)).rows
         port.answer(self.notes.did, PutSide(LEASE, row.key, Lease(1).body(), fence=row.fence))
         with self.begin() as run:
             leases._held[self.notes.did].until = 0
             with self.begin() as other:
                 assert self.entry_of(other).owner == self.entry_of(run).owner == row.key
         assert [
-            each.key for each in port.answer(self.notes.did, ListSides(LEASE, after="", limit=9))
+            each.key
+            for each in port.answer(self.notes.did, ListSides(LEASE, after="", limit=9)).rows
         ] == [row.key]
 
 

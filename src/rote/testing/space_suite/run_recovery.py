@@ -25,7 +25,7 @@ from rote.values import canonical
 def expire_leases(store: Store, did: str) -> None:
     """Let the leases of all owners run out: on every engine, whatever its clock."""
     port = port_of(store)
-    for row in port.answer(did, ListSides(LEASE, after="", limit=100)):
+    for row in port.answer(did, ListSides(LEASE, after="", limit=100)).rows:
         body = Lease(0, lease_in(row).claimed).body()
         port.answer(did, PutSide(LEASE, row.key, body, fence=row.fence))
 
@@ -132,7 +132,8 @@ class SharedRunTests(RunGround):
         assert (self.notes.version, self.notes.get(C)) == (1, "secret")
         assert b"secret" not in canonical(self.entry_of(run).body())
         assert (
-            port_of(self.agents).answer(self.notes.did, ListSides(LEASE, after="", limit=9)) != ()
+            port_of(self.agents).answer(self.notes.did, ListSides(LEASE, after="", limit=9)).rows
+            != ()
         )
 
     def test_an_owner_that_comes_too_late_finds_its_commit_made(
@@ -229,7 +230,7 @@ class SharedRunTests(RunGround):
         assert record.reason_code == ("storage_apply_failed" if is_lost else None)
         assert host.queue.depth("q")["ready"] == int(is_lost)
         assert host.queue.depth("done")["ready"] == int(not is_lost)
-        rows = self.port.answer(self.notes.did, ListSides("message", "", 10))
+        rows = self.port.answer(self.notes.did, ListSides("message", "", 10)).rows
         assert len(rows) == int(is_lost)
 
     def test_an_erasure_ends_a_pending_run_and_leaves_nothing_of_it(
@@ -333,16 +334,22 @@ class SharedRunTests(RunGround):
 
         with self.begin(space=store.space("notes")) as run:
             run.set(A, 1)
-            until(lambda: port.answer(did, ListSides(LEASE, after="", limit=9))[0].fence >= 4)
+            until(lambda: port.answer(did, ListSides(LEASE, after="", limit=9)).rows[0].fence >= 4)
         assert run.state == "commit_applied"
-        until(lambda: port.answer(did, ListSides(LEASE, after="", limit=9)) == ())
+        until(lambda: port.answer(did, ListSides(LEASE, after="", limit=9)).rows == ())
 
     def test_a_store_that_is_closed_lets_go_of_its_lease(self) -> None:
         with self.begin() as run:
             run.set(A, 1)
-        assert port_of(self.store).answer(self.notes.did, ListSides(LEASE, after="", limit=9)) != ()
+        assert (
+            port_of(self.store).answer(self.notes.did, ListSides(LEASE, after="", limit=9)).rows
+            != ()
+        )
         self.agents.close()
-        assert port_of(self.store).answer(self.notes.did, ListSides(LEASE, after="", limit=9)) == ()
+        assert (
+            port_of(self.store).answer(self.notes.did, ListSides(LEASE, after="", limit=9)).rows
+            == ()
+        )
 
     def test_a_run_that_begins_under_a_lease_that_was_just_claimed_gets_another(
         self, monkeypatch: pytest.MonkeyPatch

@@ -38,13 +38,13 @@ class RunTierGround(RunGround):
         return Host("operator-controlled", **given)
 
     def message_rows(self) -> list[str]:
-        rows = port_of(self.agents).answer(self.notes.did, ListSides(KIND, "", 1_000))
+        rows = port_of(self.agents).answer(self.notes.did, ListSides(KIND, "", 1_000)).rows
         return [row.key for row in rows]
 
     def expire_leases(self) -> None:
         """Let leases run out: on every engine, whatever its clock."""
         port = port_of(self.agents)
-        for row in port.answer(self.notes.did, ListSides(KIND, "", 1_000)):
+        for row in port.answer(self.notes.did, ListSides(KIND, "", 1_000)).rows:
             body = {**row.body, "until": 0}
             port.answer(self.notes.did, PutSide(KIND, row.key, body, row.fence))
 

@@ -52,7 +52,7 @@ class SideRowTests(SpaceGround):
             self.port.answer(self.did, PutSide("queue", key, 0, fence=0))
         found: list[str] = []
         after = ""
-        while rows := self.port.answer(self.did, ListSides("run", after=after, limit=4)):
+        while rows := self.port.answer(self.did, ListSides("run", after=after, limit=4)).rows:
             assert all(row == SideRow("run", row.key, 1, row.key) for row in rows)
             found += [row.key for row in rows]
             after = found[-1]
@@ -87,7 +87,7 @@ class SideRowTests(SpaceGround):
                 self.port.answer(self.did, PutSide("run", key, body, fence=fence))
         with pytest.raises(RoteError):
             self.port.answer(self.did, GetSide("run", "\ud800"))
-        assert self.port.answer(self.did, ListSides("run", after="", limit=9)) == ()
+        assert self.port.answer(self.did, ListSides("run", after="", limit=9)).rows == ()
 
     def test_changing_a_body_changes_no_stored_row(self) -> None:
         body: dict[str, list[int]] = {"items": []}

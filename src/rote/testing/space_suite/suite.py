@@ -5,14 +5,17 @@ class TestMyStore(SharedSpaceSuite):
         return open_on(MyEngine(place / "store"), settings, keys=MyKeys(place))
 """
 
+from rote.testing.space_suite.attempts import AttemptTests, SharedAttemptTests
 from rote.testing.space_suite.backups import BackupTests
 from rote.testing.space_suite.blobs import BlobTests
+from rote.testing.space_suite.bodies import BodyTests
 from rote.testing.space_suite.branch_copies import BranchCopyTests
 from rote.testing.space_suite.branches import BranchTests
 from rote.testing.space_suite.chain import ChainTests
 from rote.testing.space_suite.collection import CollectionTests
 from rote.testing.space_suite.compacted_copies import CompactedCopyTests
 from rote.testing.space_suite.compactions import CompactionTests
+from rote.testing.space_suite.conditions import ConditionTests
 from rote.testing.space_suite.conformance import ConformanceTests, SharedConformanceTests
 from rote.testing.space_suite.copies import CopyTests
 from rote.testing.space_suite.determinism import DeterminismTests
@@ -34,6 +37,7 @@ from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
 from rote.testing.space_suite.packed_indexes import PackedIndexTests
 from rote.testing.space_suite.packed_keeping import PackedKeepingTests, SharedPackedIndexTests
+from rote.testing.space_suite.pages import PageTests, SharedPageTests
 from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.queues import QueueTests, SharedQueueTests
 from rote.testing.space_suite.reads import ReadTests
@@ -48,6 +52,7 @@ from rote.testing.space_suite.record_writes import RecordWriteTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
+from rote.testing.space_suite.reserved_names import ReservedNameTests
 from rote.testing.space_suite.retrievals import RetrievalTests, SharedRetrievalTests
 from rote.testing.space_suite.run_conflicts import RunConflictTests
 from rote.testing.space_suite.run_ends import RunEndTests
@@ -72,12 +77,14 @@ from rote.testing.space_suite.spaces import SpaceTests
 from rote.testing.space_suite.transactions import TransactionTests
 from rote.testing.space_suite.trust import TrustTests
 from rote.testing.space_suite.vectors import SharedVectorTests, VectorTests
+from rote.testing.space_suite.versions import SharedVersionTests, VersionTests
 from rote.testing.space_suite.views import ViewTests
 from rote.testing.space_suite.watches import SharedWatchTests, WatchTests
 
 
 class SpaceSuite(
     SpaceTests,
+    ReservedNameTests,
     ChainTests,
     DeterminismTests,
     OperationTests,
@@ -86,8 +93,13 @@ class SpaceSuite(
     ReadTests,
     OverlapTests,
     KeyTests,
+    AttemptTests,
+    ConditionTests,
+    BodyTests,
     ViewTests,
+    VersionTests,
     ScanTests,
+    PageTests,
     HistoryTests,
     QueryTests,
     WatchTests,
@@ -149,6 +161,9 @@ class SpaceSuite(
 class SharedSpaceSuite(
     SpaceSuite,
     SharingTests,
+    SharedAttemptTests,
+    SharedVersionTests,
+    SharedPageTests,
     SharedPackedIndexTests,
     SharedSpaceErasureTests,
     SharedConformanceTests,

@@ -38,7 +38,6 @@ class Letters:
     name, version, dimension = "letters", "1", 3
 
     def __init__(self, then: Callable[[], Any] = lambda: None) -> None:
-        VECTORS.begin()  # the vectors of other tests, whose spaces have the same did
         self.asked: list[str] = []
         self._then = then
 

@@ -219,7 +219,10 @@ def _check_file(path: str, *, create: bool, store_path: Path | None) -> None:
         found = os.stat(path)  # noqa: PTH116
         is_store = store_path is not None and os.path.samestat(found, store_path.stat())
     except (FileNotFoundError, NotADirectoryError):
-        raise NotFound(f"the database {path!r} is not there", path=path) from None
+        raise NotFound(
+            f"the database {path!r} is not there; make it first, or with the option create",
+            path=path,
+        ) from None
     except ValueError:
         raise InvalidInput(f"{path!r} is no path", path=path) from None
     except OSError as error:

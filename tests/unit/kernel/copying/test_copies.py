@@ -158,8 +158,8 @@ def test_large_side_rows_after_many_small_ones_do_not_come_all_at_once() -> None
             assert sum(sizes) < PAGE_BYTES_MAX + 2 * MIB
             after = page.until
         assert source.copy("notes", target).ok
-        there = port_of(target).answer(space.did, ListSides("run", after="", limit=99))
-        assert there == port.answer(space.did, ListSides("run", after="", limit=99))
+        there = port_of(target).answer(space.did, ListSides("run", after="", limit=99)).rows
+        assert there == port.answer(space.did, ListSides("run", after="", limit=99)).rows
 
 
 def test_many_deletes_are_not_nothing() -> None:

@@ -1,11 +1,12 @@
 """Random changes of records, for the tests of segments."""
 
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
 from msgspec import UNSET
 
-from rote.contract.index import Change
+from rote.contract.index import Change, Note, Packed, PackedIndex
 from rote.records.keys import entity_id
 from rote.values import Json, format_time
 
@@ -116,3 +117,12 @@ class History:
 
 def changes(random: Random, count: int) -> list[Change]:
     return History(random, count).changes
+
+
+def pack(index: PackedIndex, changes: Iterable[Change]) -> list[Packed]:
+    """Return the segments of changes."""
+    return index.pack([note(index, change) for change in changes])
+
+
+def note(index: PackedIndex, change: Change) -> Note:
+    return Note(change.version, change.branch, change.id, tuple(index.notes(change)))

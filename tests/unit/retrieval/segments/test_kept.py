@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rote.contract import OpenStore
-from rote.contract.index import Change
+from rote.contract.index import Note
 from rote.engines.sqlite import SqliteEngine
 from rote.opening.keys import MemoryKeys
 from rote.questions import ENGLISH
@@ -65,7 +65,7 @@ def excerpts(memory: Memory, query: str) -> list[str]:
 def of_size(count: int) -> Kept:
     """Return an index with so many segments."""
     making = Making(ENGLISH)
-    making.add(Change(1, 0, "a"), Row(0, MemoryRow("boat", (), 0, "{}")))
+    making.add(Note(1, 0, "a", ()), Row(0, MemoryRow("boat", (), 0), "{}"))
     body = making.packed().body
     return Kept({number: Segment(body, number) for number in range(count)})
 
@@ -92,7 +92,7 @@ def test_changes_are_not_packed_again(store: Store, monkeypatch: pytest.MonkeyPa
     packed: list[int] = []
     real = type(WORDS).pack
 
-    def pack(index: object, changes: list[Change], /) -> object:
+    def pack(index: object, changes: list[Note], /) -> object:
         packed.append(len(changes))
         return real(WORDS, changes)
 
@@ -178,11 +178,11 @@ def test_an_older_question_replaces_nothing_of_a_newer_one() -> None:
 
 @pytest.mark.parametrize("other", [(1, 0, "b"), (1, 1, "a"), (3, 0, "a")])
 def test_only_the_same_changes_are_known(other: tuple[int, int, str]) -> None:
-    changes = [Change(1, 0, "a"), Change(2, 0, "a")]
+    changes = [Note(1, 0, "a", ()), Note(2, 0, "a", ())]
     pending = Pending(names_of(changes))
-    assert pending.begins([*changes, Change(3, 0, "a")])
+    assert pending.begins([*changes, Note(3, 0, "a", ())])
     assert not pending.begins(changes[:1])
-    assert not pending.begins([Change(*other), changes[1]])
+    assert not pending.begins([Note(*other, ()), changes[1]])
 
 
 def test_a_question_that_an_erasure_overlaps_packs_its_changes_again(store: Store) -> None:

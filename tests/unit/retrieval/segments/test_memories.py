@@ -11,7 +11,7 @@ from rote.questions import Request, parse_request
 from rote.records.envelope import read_record
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.ranking.scoring import Telling, telling_of, terms_of
-from rote.retrieval.segments import scoring
+from rote.retrieval.segments import layout, scoring
 from rote.retrieval.segments.asking import Answer
 from rote.retrieval.segments.living import Living, are_ordered, in_order
 from rote.retrieval.segments.memories import FoundMemories
@@ -22,7 +22,7 @@ from rote.space import Space
 from rote.testing.ranking_draws import RankedMemories
 from tests.lanes import examples
 from tests.unit.retrieval.segments.changes import WORDS as DRAWN
-from tests.unit.retrieval.segments.changes import History
+from tests.unit.retrieval.segments.changes import History, pack
 
 SECOND = 1_000_000
 
@@ -39,7 +39,7 @@ class Case:
         parts = [
             part
             for start, end in itertools.pairwise(cuts)
-            for part in index.pack(self.history.changes[start:end])
+            for part in pack(index, self.history.changes[start:end])
         ]
         self.segments = tuple(
             in_order(Segment(each.body, postings=each.postings) for each in parts)
@@ -141,7 +141,9 @@ def test_the_index_answers_as_a_scan_does(few: int, monkeypatch: pytest.MonkeyPa
     assert scored * 3 > examples(150, 10_000)
 
 
-def test_what_is_extended_is_what_is_read_at_once() -> None:
+def test_what_is_extended_is_what_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "LAYOUT_EMPTY_SHARE", 1)
+    monkeypatch.setattr(layout, "_room", lambda places: len(places) + 2)
     for seed in range(examples(100, 5_000)):
         case = Case(seed)
         if not are_ordered(case.segments):
@@ -170,7 +172,7 @@ def shuffled(case: Case) -> list[Packed]:
     parts: dict[int, list[Any]] = {}
     for change in case.history.changes:
         parts.setdefault(change.branch, []).append(change)
-    return [packed for branch in parts for packed in case.index.pack(parts[branch])]
+    return [packed for branch in parts for packed in pack(case.index, parts[branch])]
 
 
 def test_no_total_is_below_the_least() -> None:

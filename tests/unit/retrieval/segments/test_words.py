@@ -24,7 +24,7 @@ from rote.retrieval.segments.segment import Segment
 from rote.retrieval.segments.words import WORDS, WORDS_NONE, WordsIndex
 from rote.space import Space
 from tests.lanes import examples
-from tests.unit.retrieval.segments.changes import changes, record
+from tests.unit.retrieval.segments.changes import changes, pack, record
 
 INDEXES = (WORDS, WORDS_NONE)
 
@@ -41,7 +41,7 @@ def some(seed: int) -> tuple[Random, list[Change]]:
 
 def packed(index: WordsIndex, given: Iterable[Change]) -> Packed:
     """Return the one segment of some changes, also when it is empty."""
-    return index.merge(index.pack(list(given)))
+    return index.merge(pack(index, list(given)))
 
 
 @pytest.fixture(params=[4_096, 8], ids=["small", "large"])
@@ -59,7 +59,7 @@ def test_segments_merge_to_the_segment_of_all_changes() -> None:
         index = random.choice(INDEXES)
         cuts = sorted(random.choices(range(len(given) + 1), k=random.randrange(4)))
         pieces = [given[a:b] for a, b in zip((0, *cuts), (*cuts, len(given)), strict=True)]
-        parts = [part for piece in pieces for part in index.pack(piece)]
+        parts = [part for piece in pieces for part in pack(index, piece)]
         assert index.merge(parts) == packed(index, given), seed
 
 
@@ -82,7 +82,7 @@ def test_rows_are_the_same_however_segments_came_to_be() -> None:
     for seed in range(examples(40, 2_000)):
         random, given = drawn(seed)
         cut = random.randrange(len(given) + 1)
-        parts = [*WORDS.pack(given[:cut]), *WORDS.pack(given[cut:])]
+        parts = [*pack(WORDS, given[:cut]), *pack(WORDS, given[cut:])]
         apart = Counter(row for part in parts for row in WORDS.rows(part))
         whole = packed(WORDS, given)
         assert apart == Counter(WORDS.rows(whole)), seed
@@ -100,7 +100,7 @@ def test_rows_differ_where_memories_do() -> None:
         ("updated_at", "1970-01-01T00:00:09.000000Z"),
     ):
         one, other = (
-            WORDS.pack([Change(1, 1, "record:ops!!turn!!1!!", after=each)])
+            pack(WORDS, [Change(1, 1, "record:ops!!turn!!1!!", after=each)])
             for each in (given, {**given, member: value})
         )
         assert list(WORDS.rows(*one)) != list(WORDS.rows(*other))
@@ -114,21 +114,21 @@ def test_an_append_adds_one_row() -> None:
         old = {**before, "ttl_seconds": ttl}
         new = {**old, "updated_at": "1970-01-01T00:00:09.000000Z"}
         new["payload"] = {"entries": [*old["payload"]["entries"], {"text": "more"}]}
-        (segment,) = WORDS.pack([Change(2, 1, "record:ops!!chat!!1!!", old, new)])
+        (segment,) = pack(WORDS, [Change(2, 1, "record:ops!!chat!!1!!", old, new)])
         assert segment.size == rows
 
 
 def test_an_entry_that_shows_another_number_is_another_memory() -> None:
     template = record(Random(1), ("ops", "chat", "1"), 1_000_000, None)
     old, new = ({**template, "payload": {"entries": [{"n": n}]}} for n in (1, True))
-    (segment,) = WORDS_NONE.pack([Change(2, 1, "record:ops!!chat!!1!!", old, new)])
+    (segment,) = pack(WORDS_NONE, [Change(2, 1, "record:ops!!chat!!1!!", old, new)])
     assert b'["true",1]' in next(WORDS_NONE.rows(segment))
 
 
 def test_many_occurrences_count_as_255() -> None:
     template = record(Random(1), ("ops", "note", "1"), 1_000_000, None)
     given = {**template, "payload": {"text": "tea " * 300}}
-    (packed,) = WORDS.pack([Change(1, 1, "record:ops!!note!!1!!", after=given)])
+    (packed,) = pack(WORDS, [Change(1, 1, "record:ops!!note!!1!!", after=given)])
     segment = Segment(packed.body)
     posting = segment.posting("tea", packed.postings)
     assert posting is not None
@@ -138,15 +138,15 @@ def test_many_occurrences_count_as_255() -> None:
 
 def test_a_change_of_nothing_that_counts_has_no_rows() -> None:
     same = record(Random(1), ("ops", "chat", "1"), 1_000_000, None)
-    assert WORDS.pack([Change(2, 1, "record:ops!!chat!!1!!", same, same)]) == []
-    assert WORDS.pack([Change(2, 1, "record:ops!!chat!!1!!")]) == []
-    assert WORDS.pack([]) == []
+    assert pack(WORDS, [Change(2, 1, "record:ops!!chat!!1!!", same, same)]) == []
+    assert pack(WORDS, [Change(2, 1, "record:ops!!chat!!1!!")]) == []
+    assert pack(WORDS, []) == []
 
 
 def test_a_segment_holds_no_more_rows_than_two_bytes_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rote.retrieval.segments.words.SEGMENT_ROWS_MAX", 7)
     _, given = some(5)
-    parts = WORDS.pack(given)
+    parts = pack(WORDS, given)
     assert len(parts) > 2
     assert {part.size for part in parts[:-1]} == {7}
     rows = [row for part in parts for row in WORDS.rows(part)]

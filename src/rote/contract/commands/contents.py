@@ -1,57 +1,33 @@
-"""Commands: everything that can be asked of a store, as data.
-
-A command is a frozen struct that declares the type of its answer. It holds no function, no path of
-this machine, no open file and no iterator: long answers come in pages, large data in pieces. Members
-are as the caller sent them; the handler checks them.
-"""
+"""Commands about what a store and its spaces hold: reading, writing, branches, side rows."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from msgspec import Struct
-
-from rote.contract.blobs import BlobInfo, BlobPart, GcReport
-from rote.contract.branches import Branch, Change, MergeResult, Resolution
-from rote.contract.compactions import Compaction
-from rote.contract.copies import CopyPage, FoundationCursor, FoundationPage, SidePage
-from rote.contract.erasures import Erasure, SpaceErasure
+from rote.contract.branches import Branch, Change, ChangePage, MergeResult, Resolution
+from rote.contract.commands.command import HEAD, Command, StoreCommand
+from rote.contract.erasures import SpaceErasure
 from rote.contract.facts import Commit, Glance, State
 from rote.contract.index import Found, Hit
-from rote.contract.reports import VerifyReport
 from rote.contract.requests import (
     AnswerRead,
     FactPage,
     Guard,
     Head,
+    OnlyIf,
     Rehearsal,
     ScanPage,
     SideRow,
+    SideRowPage,
     SpaceInfo,
     SpacePage,
     SpaceSummary,
+    StatePage,
     Times,
+    Versions,
     View,
 )
 from rote.values import Json
-from rote.values.blobs import CONTENT_TYPE_DEFAULT
-from rote.values.limits import GC_GRACE_SECONDS, PAGE_MAX
-
-R_co = TypeVar("R_co", covariant=True)
-
-HEAD = View()  # the head of main
-
-
-class Command(Struct, Generic[R_co], frozen=True, gc=False):
-    """A question to a space, or an order; R_co is the type of its answer."""
-
-
-class StoreCommand(Command[R_co], frozen=True, gc=False):
-    """A command to the store as a whole; the name of its space is empty."""
-
-
-class Work(Command[R_co], frozen=True, gc=False):
-    """A command that takes long: `Port.begin` answers with a task."""
-
+from rote.values.limits import PAGE_MAX
 
 # -- the store -------------------------------------------------------------------------------------
 
@@ -109,6 +85,15 @@ class GetHead(Command[Head], frozen=True, gc=False):
     at: int | None = None  # microseconds since the epoch
 
 
+class GetVersions(Command[Versions], frozen=True, gc=False):
+    """Ask for the newest version, and for that of the newest erasure: caches from before hold what is gone.
+
+    With `may_be_old` the answer may be as this process has last seen it, where a look is a round trip.
+    """
+
+    may_be_old: bool = False
+
+
 class GetSnapshot(Command[Head], frozen=True, gc=False):
     """Ask for the newest commit that made a view what it is: one with facts, a merge or an erasure on
     its line. When that commit was compacted away, the answer is the oldest commit that can be read."""
@@ -124,6 +109,18 @@ class Read(Command[tuple[State, ...]], frozen=True, gc=False):
 
     ids: Sequence[str]
     view: View = HEAD
+
+
+class ReadPage(Command[StatePage], frozen=True, gc=False):
+    """Read entities like Read, in a page that ends with the value that passes its bytes. Ask for the rest
+    at the version of the page.
+
+    A state that has the known hash comes without its value, unless it was erased.
+    """
+
+    ids: Sequence[str]  # at most PAGE_MAX
+    view: View = HEAD
+    known: Sequence[str | None] | None = None  # for each id the hash that the caller has, or None
 
 
 class GlanceAt(Command[Glance], frozen=True, gc=False):
@@ -252,6 +249,10 @@ class AwaitCommit(Command[int], frozen=True, gc=False):
 
 
 # -- writing ---------------------------------------------------------------------------------------
+# Commands that make a commit are made once: by their `key`, which is part of the commit, or by their
+# `attempt`, which is not. It is the name of one try, 16 random bytes in hex that the caller draws: a
+# repetition answers the same commit, and Settle tells what became of it. Those that have no reads may
+# have a condition, `only_if`, whose failure is a Conflict.
 
 
 class Rehearse(Command[tuple[Rehearsal, ...]], frozen=True, gc=False):
@@ -268,15 +269,16 @@ class Rehearse(Command[tuple[Rehearsal, ...]], frozen=True, gc=False):
 
 
 class GetMade(Command[Commit | None], frozen=True, gc=False):
-    """Ask for the commit that a key has made for a call; None when the key was not used.
+    """Ask for the commit that an attempt or a key has made for a call; None when neither was used.
 
-    PayloadMismatch when the key stands for something else.
+    PayloadMismatch when it stands for something else.
     """
 
     key: str
     call: Mapping[str, Any]  # as in MakeCommit
     ids: Sequence[str]  # that the call writes, in that order
     branch: str = "main"
+    attempt: str | None = None
 
 
 class MakeCommit(Command[Commit], frozen=True, gc=False):
@@ -294,6 +296,19 @@ class MakeCommit(Command[Commit], frozen=True, gc=False):
     )
     # What the key stands for, where the operations depend on the state; None: the operations.
     call: Mapping[str, Any] | None = None
+    attempt: str | None = None
+    unchanged_since: int | None = None  # raise Conflict when the space has a newer version
+    # False: facts of plain sets come without their data, which the caller has.
+    bodies: bool = True
+
+
+class Settle(Command[Commit | None], frozen=True, gc=False):
+    """Ask for the commit that an attempt has made; None when it has made none, and never will.
+
+    Compacted when it has made one that was compacted away.
+    """
+
+    attempt: str
 
 
 class CreateBranch(Command[Commit], frozen=True, gc=False):
@@ -303,6 +318,8 @@ class CreateBranch(Command[Commit], frozen=True, gc=False):
     parent: str = "main"
     fork_version: int | None = None  # None: the space's version when it is made
     key: str | None = None
+    attempt: str | None = None
+    only_if: OnlyIf | None = None
 
 
 class DeleteBranch(Command[Commit], frozen=True, gc=False):
@@ -310,6 +327,8 @@ class DeleteBranch(Command[Commit], frozen=True, gc=False):
 
     name: str
     key: str | None = None
+    attempt: str | None = None
+    only_if: OnlyIf | None = None
 
 
 class Merge(Command[MergeResult], frozen=True, gc=False):
@@ -324,6 +343,8 @@ class Merge(Command[MergeResult], frozen=True, gc=False):
     resolutions: Mapping[str, Json | Resolution] = {}
     dry_run: bool = False
     key: str | None = None
+    attempt: str | None = None
+    only_if: OnlyIf | None = None
 
 
 class ListBranches(Command[tuple[Branch, ...]], frozen=True, gc=False):
@@ -339,6 +360,16 @@ class Diff(Command[tuple[Change, ...]], frozen=True, gc=False):
     after: View
 
 
+class ListChanges(Command[ChangePage], frozen=True, gc=False):
+    """Ask what turns one state into another like Diff, in pages that end with the value that passes
+    their bytes."""
+
+    before: View
+    after: View
+    beyond: str | None = None  # only ids after this one
+    limit: int = PAGE_MAX
+
+
 # -- side rows -------------------------------------------------------------------------------------
 
 
@@ -349,7 +380,7 @@ class GetSide(Command[SideRow | None], frozen=True, gc=False):
     key: str
 
 
-class ListSides(Command[tuple[SideRow, ...]], frozen=True, gc=False):
+class ListSides(Command[SideRowPage], frozen=True, gc=False):
     """List the rows of a kind above `after`, in key order."""
 
     kind: str
@@ -367,6 +398,7 @@ class PutSide(Command[SideRow], frozen=True, gc=False):
     # Raise Conflict, and write nothing, when the row holds an entity that was erased after this
     # version; the rule of its kind tells (contract.SideRule).
     unerased_since: int | None = None
+    only_if: OnlyIf | None = None
 
 
 class DropSide(Command[None], frozen=True, gc=False):
@@ -375,223 +407,4 @@ class DropSide(Command[None], frozen=True, gc=False):
     kind: str
     key: str
     fence: int
-
-
-# -- blobs -----------------------------------------------------------------------------------------
-
-
-class PutPiece(Command[str], frozen=True, gc=False):
-    """Add bytes to an upload; the answer is its name. An upload is no blob yet.
-
-    The first piece has the name None and begins an upload. Each next piece begins where the one
-    before it ended.
-    """
-
-    upload: str | None
-    offset: int
-    data: bytes
-
-
-class DropUpload(Command[None], frozen=True, gc=False):
-    """Drop an upload, unless it has become a blob meanwhile."""
-
-    upload: str
-
-
-class PutBlob(Command[str | None], frozen=True, gc=False):
-    """Make an upload a blob by a commit that describes it; the answer is the hash of its data.
-
-    Without an upload, `expect` names a blob that may be stored already; None when it is not.
-    """
-
-    upload: str | None = None
-    content_type: str = CONTENT_TYPE_DEFAULT
-    labels: Sequence[str] = ()
-    expect: str | None = None  # the hash that the data must have
-    key: str | None = None
-    branch: str = "main"
-
-
-class GetBlobInfo(Command[BlobInfo], frozen=True, gc=False):
-    """Ask for size, type and labels of a blob."""
-
-    hash: str
-    view: View = HEAD
-
-
-class ReadPiece(Command[bytes], frozen=True, gc=False):
-    """Read bytes of a blob from `offset` on, as many as one chunk holds; none at the end and beyond."""
-
-    hash: str
-    offset: int = 0
-
-
-class ListBlobs(Command[tuple[BlobPart, ...]], frozen=True, gc=False):
-    """List blobs above a hash, in the order of their hashes."""
-
-    after: str = ""
-    limit: int = PAGE_MAX
-
-
-class AdoptBlob(Command[bool | None], frozen=True, gc=False):
-    """Make an upload a blob that another store has described; True when it did.
-
-    False when the blob is stored already. None when it is not, and no upload was named. Corrupt when
-    the data has another hash.
-    """
-
-    hash: str
-    upload: str | None = None
-
-
-# -- vectors ---------------------------------------------------------------------------------------
-# Vectors lie beside the log, by the embedder and the SHA-256 of a text (contract/vectors.py). Hashes
-# and rows are bytes, one after the other.
-
-
-class GetVectors(Command[bytes], frozen=True, gc=False):
-    """Ask for the vectors of texts; the answer has the rows of those that are stored."""
-
-    name: str
-    data: bytes  # hashes
-
-
-class PutVectors(Command[None], frozen=True, gc=False):
-    """Store the vectors of texts that have none.
-
-    Nothing is written when something was erased, or compacted away, above a version: the texts may be
-    gone.
-    """
-
-    name: str
-    data: bytes  # rows
-    unerased_since: int  # a version from before the texts were read
-
-
-class ListVectorNames(Command[tuple[str, ...]], frozen=True, gc=False):
-    """List the names under which there are vectors."""
-
-
-class VectorsOut(Command[bytes], frozen=True, gc=False):
-    """Ask for the next rows above a hash, in the order of hashes; none at the end."""
-
-    name: str
-    data: bytes = b""  # the hash
-
-
-# -- trust and keeping -----------------------------------------------------------------------------
-
-
-class Verify(Work[VerifyReport], frozen=True, gc=False):
-    """Recompute everything, and prove that the log extends a checkpoint."""
-
-    against: Mapping[str, Any] | None = None
-
-
-class MakeCheckpoint(Command[dict[str, Any]], frozen=True, gc=False):
-    """Sign the head."""
-
-
-class FindWritten(Command[tuple[str, ...]], frozen=True, gc=False):
-    """List ids that start with a prefix, in order, of entities that have content at some version on
-    some branch; with `where` of those that met its conditions there (contract.Matcher)."""
-
-    prefix: str
-    where: Mapping[str, Any] | None = None
-    after: str | None = None
-    limit: int = PAGE_MAX
-
-
-class Erase(Command[Erasure], frozen=True, gc=False):
-    """Erase the content of entities, on all branches and at all versions, by one commit.
-
-    Copies in the store's files are removed after the commit. Busy when only that failed: ask again.
-    """
-
-    reason: str
-    id: str | None = None
-    ids: Sequence[str] | None = None  # instead of `id`
-    prefix: str | None = None  # instead of both: all ids that start with it
-    where: Mapping[str, Any] | None = None  # with a prefix: of these, as FindWritten finds them
-    key: str | None = None
-
-
-class Compact(Work[Compaction], frozen=True, gc=False):
-    """Drop history below a version, or all but the last `keep` commits that are no compactions.
-
-    Facts that reads and merges from there on need are kept. A signed commit records it.
-    """
-
-    before: int | None = None
-    keep: int | None = None
-    dry_run: bool = False
-    key: str | None = None
-
-
-class CollectGarbage(Work[GcReport], frozen=True, gc=False):
-    """Drop blobs that nothing has referred to for the grace period, and abandoned uploads; finish
-    erasures. Not atomic: it runs many short transactions, and each leaves the store whole."""
-
-    grace_seconds: float = GC_GRACE_SECONDS
-
-
-class Reindex(Work[None], frozen=True, gc=False):
-    """Drop all declared indexes and build them anew from the log.
-
-    Not atomic: an index that is only half built is finished before it answers.
-    """
-
-
-# -- copies: a space leaves one store and enters another, as it is ---------------------------------
-# Everything that comes in is checked first. Calls may be repeated: rows that are there already are
-# not written again.
-
-
-class CopyOut(Command[CopyPage], frozen=True, gc=False):
-    """List commits in (since, until], oldest first; a page is bounded in count and in bytes."""
-
-    since: int
-    until: int
-
-
-class CopyIn(Command[Head], frozen=True, gc=False):
-    """Append the commits that this store does not have, in one transaction; the answer is the new head.
-
-    It may take only the first part of the page: the next page begins after the head. InvalidInput
-    when the page does not continue this log, Corrupt when a check fails; then nothing is written.
-    """
-
-    page: CopyPage
-
-
-class FoundationOut(Command[FoundationPage | None], frozen=True, gc=False):
-    """Ask for a page of the foundation of a compacted space; None when it was never compacted."""
-
-    after: FoundationCursor | None = None
-
-
-class FoundationIn(Command[Head], frozen=True, gc=False):
-    """Write all pages of a foundation into an empty space, in one transaction.
-
-    The head of the space is then the commit at the horizon. The pages are an upload with the JSON of
-    one page per line of text. InvalidInput when the space is not empty, Corrupt when a check fails;
-    then nothing is written.
-    """
-
-    upload: str
-
-
-class SidesOut(Command[SidePage], frozen=True, gc=False):
-    """List side rows above (kind, key), without those that CopyOut sends."""
-
-    after: tuple[str, str] = ("", "")
-
-
-class SidesIn(Command[None], frozen=True, gc=False):
-    """Write the rows of a page, all or none; other rows stay.
-
-    InvalidInput when a row here has a higher fence, or the same fence and another body: no fence
-    moves back. Of two checkpoints of a version the one with the higher fence is kept.
-    """
-
-    page: SidePage
+    only_if: OnlyIf | None = None
