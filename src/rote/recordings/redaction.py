@@ -163,8 +163,9 @@ def texts_of(value: Json) -> Iterator[str]:
         elif type(part) is str or type(part) in (int, float):
             text = part if type(part) is str else canonical(part).decode()
             if len(text) >= REDACTED_CHARACTERS_MIN:
-                # As it is, and as messages and JSON quote it.
-                yield from (text, repr(text)[1:-1], canonical(text).decode()[1:-1])
+                # As it is, and as messages and JSON quote it, alone or in a longer text.
+                quoted = (repr(text)[1:-1], repr(f'"{text}')[2:-1], canonical(text).decode()[1:-1])
+                yield from (text, *quoted)
 
 
 def _without_beginnings(message: str, text: str, start: str) -> str:

@@ -508,11 +508,13 @@ def test_a_replay_compares_digests_and_passes_marks_on(host: rote.Host, tmp_path
 
 def test_messages_and_details_tell_nothing_of_it(tmp_path: Path) -> None:
     long = "q" * 30 + 'with "quotes" and \n lines'
-    for secret in (SECRET, long, "кот-в-мешке", "1234567"):
+    for secret in (SECRET, long, "кот-в-мешке", "1234567", "the king's own"):
+        around = f'say "{secret}"'
         host = rote.Host("compute-and-store", redact=["value", "path"])
         path = tmp_path / f"{len(secret)}.jsonl"
         error = InvalidInput(
-            f"the text {secret!r} and {secret} and {secret!r:.20}, {rote.canonical(secret)!r}",
+            f"the text {secret!r} and {secret} and {secret!r:.20}, {rote.canonical(secret)!r},"
+            f" {around!r}",
             value=secret,
             place=[{"text": f"<{secret}>"}],
         )
@@ -525,6 +527,7 @@ def test_messages_and_details_tell_nothing_of_it(tmp_path: Path) -> None:
             secret,
             secret[:18],
             repr(secret)[1:-1],
+            repr(around)[6:-2],
             rote.canonical(secret).decode()[1:-1],
         ):
             assert text not in shown
