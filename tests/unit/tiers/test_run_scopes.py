@@ -71,6 +71,43 @@ def test_calls_of_threads_are_recorded_one_at_a_time(
     assert again.operations == puts
 
 
+class Waiting:
+    """An adapter whose get waits for a set."""
+
+    name = "cache"
+    switches: dict[str, bool] = {}  # noqa: RUF012
+    verbs: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.waits, self.may_go = threading.Event(), threading.Event()
+
+    def call(self, verb: str, arguments: Any, granted: Any, /) -> Any:
+        if verb == "set":
+            self.may_go.set()
+            return {"ok": True}
+        self.waits.set()
+        return self.may_go.wait(5)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_call_that_waits_is_in_nobodys_way_where_nothing_is_recorded(
+    space: rote.Space, host: rote.Host
+) -> None:
+    """A take may wait for a minute, and another thread has leases to extend meanwhile."""
+    answers: list[Any] = []
+    with space.run(**TERMS) as run, host.scope(run=run) as flow:
+        waiting = Waiting()
+        flow._adapters["cache"] = waiting
+        thread = threading.Thread(target=lambda: answers.append(flow.cache.get("n", "k")))
+        thread.start()
+        assert waiting.waits.wait(5)
+        flow.cache.set("n", "k", 1)
+        thread.join()
+    assert answers == [True]
+
+
 def test_a_host_of_a_pinned_view_writes_nothing_in_a_run_either(space: rote.Space) -> None:
     space.set("urn:a:1", 1)
     host = rote.Host("operator-controlled", space=space.at(1))
