@@ -1,7 +1,7 @@
 """Scopes of a host in a run: threads, errors without secrets, and what a replay says of other writes."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import rote
 from rote.bridges.replays import differing_writes, read_original
 from rote.bridges.replays import replay as replay_run
 from rote.errors import InvalidInput, RoteError
+from rote.tiers.verbs import Verb
 from rote.values import decode
 
 SECRET = "hunter2-the-secret"
@@ -75,8 +76,8 @@ class Waiting:
     """An adapter whose get waits for a set."""
 
     name = "cache"
-    switches: dict[str, bool] = {}  # noqa: RUF012
-    verbs: dict[str, Any] = {}  # noqa: RUF012
+    switches: Mapping[str, bool] = {}
+    verbs: Mapping[str, Verb] = {}
 
     def __init__(self) -> None:
         self.waits, self.may_go = threading.Event(), threading.Event()
