@@ -132,7 +132,7 @@ def test_a_host_of_a_pinned_view_writes_nothing_in_a_run_either(space: rote.Spac
 def test_what_looks_redacted_in_a_message_leads_no_replay_astray(
     space: rote.Space, host: rote.Host, tmp_path: Path
 ) -> None:
-    """Whoever puts messages may put something in the form of a redacted value."""
+    """Messages of others may hold something in the form of a redacted value."""
     path, mark = tmp_path / "r.jsonl", {"$redacted": f"{'0' * 32}:{'0' * 64}"}
     tools = [rote.ToolProfile("queue.take", "1")]
     host.queue.put("q", {"x": mark, "password": mark})
