@@ -31,6 +31,7 @@ from bench import (
     runs,
     sandboxes,
     search,
+    server,
     tiers,
     traces,
     values,
@@ -62,6 +63,7 @@ BENCHMARKS = [
     *opening.BENCHMARKS,
     *postgres.BENCHMARKS,
     *postgres_spaces.BENCHMARKS,
+    *server.BENCHMARKS,
 ]
 ROUNDS = 9
 ROUNDS_QUICK = 2

@@ -15,7 +15,7 @@ from bench.documents import Documents
 from bench.harness import Benchmark, Effort, Measure, Result, compare_rates, compare_times, timed
 from rote import Space
 from rote.contract import View
-from rote.contract.commands import Read
+from rote.contract.commands import Read, Watch
 from rote.kernel.watching.watches import Watcher
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -93,11 +93,7 @@ def frame(effort: Effort) -> Result:
             space = store.space(f"bench-{size}")
             write_tree(space, size)
             kernel: Any = space._port
-            watcher = Watcher(
-                kernel.spaces.open(space.did),
-                query_of(size),
-                View("main"),
-            )
+            watcher = Watcher(kernel.spaces.open(space.did), Watch(query_of(size)))
             watcher.start(None)
             sides.append(partial(_frames, space, watcher, effort.count(200, 20)))
         return compare_times(effort, *sides)

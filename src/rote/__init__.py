@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from rote.errors import ReadConflict, RoteError
     from rote.opening import open
+    from rote.opening.delegating import delegate
     from rote.opening.hosts import Host
     from rote.recordings.calls import Effects
     from rote.records.memory import Memory
@@ -74,6 +75,7 @@ __all__ = [
     "canonical",
     "check_trace",
     "compare_traces",
+    "delegate",
     "digest",
     "errors",
     "fingerprint",
@@ -122,6 +124,7 @@ _PLACES = {
     "canonical": "rote.values",
     "check_trace": "rote.traces",
     "compare_traces": "rote.traces",
+    "delegate": "rote.opening.delegating",
     "digest": "rote.values",
     "fingerprint": "rote.values",
     "json_v1": "rote.values",

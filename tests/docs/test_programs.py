@@ -158,3 +158,14 @@ def test_a_monitor_is_run_again_without_anything_that_it_used(tmp_path: Path) ->
 
     # It leaves a folder that is in use alone.
     assert "name a new one" in refusal_of("monitor.py", str(folder))
+
+
+def test_two_agents_share_a_space_and_one_of_them_only_reads(tmp_path: Path) -> None:
+    lines = printed_by("two_agents.py", str(tmp_path))
+    assert lines == [
+        "listener: wrote sizes in version 2",
+        "listener: wrote delivery in version 3",
+        "advisor: found 'Ada wears shoes of size 38 and prefers red ones'",
+        "advisor: may not delete it: 403 denied",
+        "the log names who wrote: None, token:listener",
+    ]

@@ -16,8 +16,8 @@ NAMES = [
     "Fact", "Failure", "Fault", "GcReport", "Host", "Memory",
     "MergeConflict", "MergeResult", "ModelConfig", "ReadConflict", "Report", "RoteError", "Run",
     "RunRecord", "Space", "SpaceErasure", "State", "Store", "ToolProfile",
-    "Transaction", "VerifyReport", "canonical", "check_trace", "compare_traces", "digest", "errors",
-    "fingerprint", "json_v1", "open", "package_text", "patch", "receipt", "retrieve", "traces",
+    "Transaction", "VerifyReport", "canonical", "check_trace", "compare_traces", "delegate", "digest",
+    "errors", "fingerprint", "json_v1", "open", "package_text", "patch", "receipt", "retrieve", "traces",
 ]  # fmt: skip
 
 SIGNATURES: dict[Callable[..., object], str] = {
@@ -31,6 +31,7 @@ SIGNATURES: dict[Callable[..., object], str] = {
     rote.compare_traces: "(left, right, *, left_retrieval, right_retrieval, left_recording,"
     " right_recording, level, size_bytes_max)",
     rote.traces.retrieval_event: "(request, package, *, run_id, event_id, retrieval_event_id)",
+    rote.delegate: "(seed, *, to, space, right, path, seconds, not_before)",
     rote.patch.apply: "(value, operations)",
     rote.patch.diff: "(before, after)",
 }
@@ -51,6 +52,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "spaces": "(self)",
     },
     rote.Space: {
+        "acl": "(self)",
         "at": "(self, point)",
         "blob": "(self, hash)",
         "blob_info": "(self, hash)",
@@ -71,6 +73,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "get": "(self, id, default)",
         "get_vectors": "(self, name, hashes)",
         "glance": "(self, id, *, values, sizes, may_be_new, is_noted)",
+        "grant": "(self, did, right)",
         "head": None,
         "history": "(self, id, *, limit)",
         "is_pinned": None,
@@ -94,6 +97,8 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "read_many": "(self, ids)",
         "reindex": "(self, *, progress)",
         "retry": "(self, function, *, attempts)",
+        "revoke": "(self, delegation)",
+        "rotate": "(self, old, new)",
         "run": "(self, *, workflow_id, model, policy_set_id, mode, tools, validate, run_id,"
         " commit_policy, record, replay)",
         "scan": "(self, prefix, *, after, limit)",
@@ -109,6 +114,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "verify": "(self, *, against, progress)",
         "version": None,
         "watch": "(self, query, *, since, timeout)",
+        "withdraw": "(self, did)",
         "written": "(self, prefix, *, where)",
     },
     rote.Memory: {

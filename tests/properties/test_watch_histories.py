@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.contract import View
+from rote.contract.commands import Watch
 from rote.errors import NotFound
 from rote.kernel.watching.watches import Watcher
 from rote.opening import open as open_store
@@ -71,7 +72,7 @@ class Held:
     def begin(self, since: int | None) -> None:
         space = self.history.space
         kernel: Any = space._port
-        self.watcher = Watcher(kernel.spaces.open(space.did), self.query, self.view)
+        self.watcher = Watcher(kernel.spaces.open(space.did), Watch(self.query, self.view))
         self.take(self.watcher.start(since), is_first=True)
         self.check()
 

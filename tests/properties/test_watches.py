@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.contract import View
+from rote.contract.commands import Watch
 from rote.kernel.watching.watches import Watcher
 from rote.opening import open as open_store
 from rote.space import Space
@@ -26,7 +27,7 @@ class Held:
         since = graphs.random.choice([None, *range(space.version + 1)])
         facts = {} if since is None else self.space.at(since).query(self.query)["facts"]
         kernel: Any = space._port
-        self.watcher = Watcher(kernel.spaces.open(space.did), self.query, View(branch))
+        self.watcher = Watcher(kernel.spaces.open(space.did), Watch(self.query, View(branch)))
         self.folded = Folded(since, facts)
         frame = self.watcher.start(since)
         assert frame["from"] == since, "it starts over only after erasures"

@@ -19,6 +19,7 @@ from rote.cli import (
     doctor,
     erasing,
     hosting,
+    keys,
     memory,
     querying,
     queues,
@@ -26,10 +27,13 @@ from rote.cli import (
     recalling,
     replaying,
     retrieving,
+    rights,
     run_details,
     running,
     searching,
+    serving,
     showing,
+    tokens,
     tracing,
     trust,
     writing,
@@ -81,6 +85,7 @@ _LOOK, _WRITE = "Look, now and back", "Write"
 _BRANCHES, _MEMORY = "Branches", "Memory for agents"
 _TIERS = "State of workflows"
 _TRUST, _KEEP = "Trust and copies", "Keep it small and lawful"
+_SERVE = "Serve it"
 
 app.command("demo", rich_help_panel="Begin")(story.demo)
 app.command("doctor", rich_help_panel="Begin")(doctor.doctor)
@@ -124,6 +129,11 @@ app.command("checkpoint", rich_help_panel=_TRUST)(trust.checkpoint)
 app.command("backup", rich_help_panel=_TRUST)(trust.backup)
 app.command("copy", rich_help_panel=_TRUST)(copying.copy)
 app.command("canonical", rich_help_panel=_TRUST)(canonical.canonicalise)
+app.command("serve", rich_help_panel=_SERVE)(serving.serve)
+app.add_typer(tokens.commands, name="token", rich_help_panel=_SERVE)
+app.add_typer(rights.commands, name="acl", rich_help_panel=_SERVE)
+app.add_typer(keys.commands, name="key", rich_help_panel=_SERVE)
+app.command("delegate", rich_help_panel=_SERVE)(keys.delegate_right)
 app.command("erase", rich_help_panel=_KEEP)(erasing.erase)
 app.command("compact", rich_help_panel=_KEEP)(compacting.compact)
 app.command("gc", rich_help_panel=_KEEP)(blobs.gc)

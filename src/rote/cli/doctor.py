@@ -20,7 +20,8 @@ from rote.cli.options import StoreOptions, spread_options
 from rote.cli.outcome import no
 from rote.cli.output import plural, print_line, print_rows, printable, short
 from rote.cli.progress import bar
-from rote.errors import RoteError
+from rote.cli.server_doctor import examine_server
+from rote.errors import InvalidInput, RoteError
 from rote.opening import locate
 from rote.space import Space
 from rote.space.store import every_space
@@ -95,6 +96,12 @@ def _versions() -> dict[str, str]:
 
 
 def _examine(examination: Examination, options: StoreOptions, *, repair: bool) -> None:
+    if options.store.startswith(("http://", "https://")):
+        if repair:
+            raise InvalidInput("--repair needs the store itself; run it where the server runs")
+        for name, found in examine_server(options.store).items():
+            setattr(examination, name, found)
+        return
     location = locate(options.store)
     if location.path is not None and location.path.is_file():
         # The surroundings come first: they may show why the store cannot be opened.
@@ -217,7 +224,12 @@ def _print_examination(examination: Examination) -> None:
         print_line(f"problem: {problem}", style="red")
     if examination.store and not examination.problems:
         everything = all(space["verified"] for space in examination.spaces)
-        words = "" if everything else "; the store is large: only rote verify checks everything"
+        is_served = "clock_seconds" in examination.store
+        words = (
+            ""
+            if everything or is_served
+            else "; the store is large: only rote verify checks everything"
+        )
         print_line(f"ok: no problem found{words}", style="green")
 
 
@@ -226,6 +238,10 @@ def _rows(examination: Examination) -> Iterator[tuple[str, str]]:
     if store := examination.store:
         if "server" in store:
             yield "store", store["server"]
+            if "clock_seconds" in store:
+                yield "server version", store["version"]
+                yield "clock", f"differs by {store['clock_seconds']} s"
+                yield "operator", "yes" if store["operator"] else "no"
         else:
             yield "store", store["path"]
             yield "file system", store["file_system"] or "unknown"
@@ -237,4 +253,5 @@ def _rows(examination: Examination) -> Iterator[tuple[str, str]]:
         yield "keys", f"{keys['path']} ({mode}, {plural(keys['files'], 'file')})"
     for space in examination.spaces:
         head = "" if space["head"] is None else f", head {short(space['head'])}"
-        yield f"space {space['name']}", f"version {space['version']}{head}, {space['did']}"
+        right = f"{space['right']}, " if "right" in space else ""
+        yield f"space {space['name']}", f"{right}version {space['version']}{head}, {space['did']}"

@@ -60,19 +60,31 @@ def encode_command(command: Command[Any]) -> Message:
 
 
 def decode_command(command: type[Command[Any]], message: Message) -> Command[Any]:
-    with _as_damage(command):
-        members = _decoded(message.head, command)
-    if type(members) is not dict:
-        raise InvalidInput("the arguments of a command are a JSON object")
+    members = decode_members(command, message.head)
     if message.body is not None:
         members["data"] = message.body
-    with _as_damage(command):
-        _check_known(command, members)
+    made: Command[Any] = struct_of(command, members)
+    return made
+
+
+def decode_members(kind: type[Struct], data: bytes) -> dict[str, Any]:
+    """Return the members of a command, or of another struct of arguments, before anything in them
+    is looked at."""
+    with _as_damage(kind):
+        members = _decoded(data, kind)
+    if type(members) is not dict:
+        raise InvalidInput("the arguments of a command are a JSON object")
+    return members
+
+
+def struct_of(kind: type[Struct], members: dict[str, Any]) -> Any:
+    """Return the command, or the struct of arguments, that has these members."""
+    with _as_damage(kind):
+        _check_known(kind, members)
         try:
-            made: Command[Any] = _coder(command).value(members)
+            return _coder(kind).value(members)
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise InvalidInput(f"the arguments of the command are malformed: {error}") from None
-    return made
 
 
 def _check_known(kind: Any, plain: Any) -> None:
@@ -81,14 +93,17 @@ def _check_known(kind: Any, plain: Any) -> None:
     while waiting:
         kind, plain = waiting.pop()
         arguments = get_args(kind)
-        if isinstance(kind, type) and issubclass(kind, Struct) and type(plain) is dict:
-            unknown = sorted(plain.keys() - _coder(kind).names)
-            if unknown:
-                raise InvalidInput(
-                    f"the command has no argument {unknown[0]!r:.80}", argument=unknown[0]
-                )
-            hints = get_type_hints(kind)
-            waiting += [(hints[name], plain.get(name)) for name in kind.__struct_fields__]
+        if not _holds_struct(kind):
+            continue
+        if isinstance(kind, type) and type(plain) is dict:
+            if not plain.keys() <= _coder(kind).names:
+                unknown = min(plain.keys() - _coder(kind).names)
+                raise InvalidInput(f"the command has no argument {unknown!r:.80}", argument=unknown)
+            waiting += [
+                (hint, plain[name])
+                for name, hint in _hints(kind).items()
+                if name in plain and _holds_struct(hint)
+            ]
         elif get_origin(kind) in (Union, types.UnionType):
             waiting += [(argument, plain) for argument in arguments]
         elif get_origin(kind) in (tuple, Sequence, list) and type(plain) is list:
@@ -97,8 +112,22 @@ def _check_known(kind: Any, plain: Any) -> None:
             waiting += [(arguments[1], part) for part in plain.values()]
 
 
+@cache
+def _hints(kind: type[Struct]) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {name: hints[name] for name in kind.__struct_fields__}
+
+
+@cache
+def _holds_struct(kind: Any) -> bool:
+    """Whether values of a type can hold a struct."""
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return True
+    return any(_holds_struct(each) for each in get_args(kind) if each is not Ellipsis)
+
+
 @contextmanager
-def _as_damage(command: type[Command[Any]]) -> Iterator[None]:
+def _as_damage(command: type[Struct]) -> Iterator[None]:
     """Raise Corrupt instead of InvalidValue for a page that comes from another store."""
     try:
         yield
@@ -114,6 +143,11 @@ def encode_answer(row: Row, answer: Any) -> Message:
     kind = answer_type(row.command)
     plain = {} if kind is type(None) else shown(kind)(answer)
     return Message(_encoded(plain if row.member is None else {row.member: plain}))
+
+
+def encode_value(value: Struct) -> bytes:
+    """Return one value of an answer, for example a commit, as it stands in a longer one."""
+    return _encoded(shown(type(value))(value))
 
 
 def decode_answer(row: Row, message: Message) -> Any:

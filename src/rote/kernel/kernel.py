@@ -122,6 +122,7 @@ TABLE = Table([
     Row(c.ListSides, "sides", f"{_SIDES}:list_sides", "read", "none", "always"),
     Row(c.PutSide, "put_side", f"{_SIDES}:put_side", "write", "none", "fence"),
     Row(c.DropSide, "drop_side", f"{_SIDES}:drop_side", "write", "none", "fence"),
+    Row(c.DropSides, "drop_sides", f"{_SIDES}:drop_sides", "write", "none", "fence"),
 
     Row(c.PutPiece, "blob_piece", f"{_BLOBS}:put_piece", "write", "none", "never", "upload"),
     Row(c.DropUpload, "blob_drop", f"{_BLOBS}:drop_upload", "write", "none", "always"),

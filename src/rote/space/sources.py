@@ -1,6 +1,6 @@
 """The sources of a space, for layers above that need time and randomness: those of its store."""
 
-from rote.contract import Port
+from rote.contract import Port, SpaceInfo
 from rote.contract.commands import GetTimes
 from rote.space.home import Home
 from rote.space.space import Space
@@ -25,3 +25,12 @@ def port_of(space: Space) -> Port:
 
 def home_of(place: Space | Store) -> Home:
     return place._home
+
+
+def port_of_store(store: Store) -> Port:
+    return store._port
+
+
+def space_through(store: Store, port: Port, info: SpaceInfo) -> Space:
+    """Return a space of a store that is asked through another port, for example an admitted one."""
+    return store._hold(info, port)

@@ -7,9 +7,7 @@ from rote.contract import (
     Compaction,
     Erasure,
     GcReport,
-    Head,
     OpenStore,
-    Port,
     Tell,
     VerifyReport,
     all_written,
@@ -26,19 +24,15 @@ from rote.contract.commands import (
     Verify,
 )
 from rote.contract.vectors import dimension_of, join_rows, split_rows
-from rote.errors import InvalidInput
 from rote.space.arguments import check_flags, check_progress, erased_by_call
 from rote.space.driving import Progress, counting
+from rote.space.rights import Rights
 from rote.values import Json
 from rote.values.limits import GC_GRACE_SECONDS
 
 
-class Upkeep:
-    """The part of a Space that looks after it."""
-
-    _port: Port
-    _did: str
-    _pinned: Head | None
+class Upkeep(Rights):
+    """The part of a Space that looks after it; with the part that says who may do what."""
 
     @property
     def open_store(self) -> OpenStore:
@@ -130,10 +124,3 @@ class Upkeep:
         self._check_writable("gc")
         check_progress(progress)
         return self._port.begin(self._did, CollectGarbage(grace_seconds)).result(progress)
-
-    def _check_writable(self, call: str) -> None:
-        if self._pinned is not None:
-            raise InvalidInput(
-                f"this view is pinned at version {self._pinned.version} and read-only;"
-                f" call {call}() on the space it came from"
-            )

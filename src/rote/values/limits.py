@@ -209,7 +209,7 @@ CONTENTION_PAUSE_SECONDS_MAX = 0.02
 
 # -- SQLite ---------------------------------------------------------------------------------------
 SQLITE_CACHE_KIB = 64 * KIB
-SQLITE_READER_CACHE_KIB = 16 * KIB  # each thread has a reader
+SQLITE_READER_CACHE_KIB = 1 * KIB  # each thread has a reader
 SQLITE_WAL_BYTES_KEPT = 64 * MIB
 # Bytes of payload that may pass through a connection before its memory is given back.
 SQLITE_CHUNK_BYTES_KEPT = 8 * MIB

@@ -220,6 +220,7 @@ class Query(Command[dict[str, Json]], frozen=True, gc=False):
 
     query: Mapping[str, Any]
     view: View = HEAD
+    path: str | None = None  # entities outside are as if they were absent (access/paths.py)
 
 
 class Values(Command[dict[str, Json]], frozen=True, gc=False):
@@ -227,6 +228,7 @@ class Values(Command[dict[str, Json]], frozen=True, gc=False):
 
     query: Mapping[str, Any]
     view: View = HEAD
+    path: str | None = None  # as in Query
 
 
 class Watch(Command[dict[str, Json]], frozen=True, gc=False):
@@ -239,6 +241,7 @@ class Watch(Command[dict[str, Json]], frozen=True, gc=False):
     query: Mapping[str, Any]
     view: View = HEAD
     since: int | None = None
+    path: str | None = None  # as in Query
 
 
 class AwaitCommit(Command[int], frozen=True, gc=False):
@@ -408,3 +411,10 @@ class DropSide(Command[None], frozen=True, gc=False):
     key: str
     fence: int
     only_if: OnlyIf | None = None
+
+
+class DropSides(Command[None], frozen=True, gc=False):
+    """Drop many rows of a kind together, by key and fence; those that have moved on stay."""
+
+    kind: str
+    rows: Sequence[tuple[str, int]]  # at most PAGE_MAX

@@ -6,7 +6,7 @@ from rote.contract import Commit
 from rote.contract.commands import GetMade, Settle
 from rote.engines import Abandoning
 from rote.engines.rows import CommitRow, FactRow, SideRecord
-from rote.errors import Compacted, Corrupt, Denied, PayloadMismatch
+from rote.errors import Compacted, Corrupt, Denied, InvalidInput, PayloadMismatch
 from rote.kernel.committing.jobs import call_digest_on
 from rote.kernel.log.commits import commit_of
 from rote.kernel.log.key_rows import meaning_of, settled_record
@@ -19,6 +19,8 @@ from rote.values import check_attempt, check_branch_name, check_key, format_time
 def get_made(space: OpenSpace, command: GetMade) -> Commit | None:
     check_key(command.key)
     check_branch_name(command.branch)
+    if not isinstance(command.ids, list | tuple):
+        raise InvalidInput("ids: they are a list of texts", argument="ids")
     if command.attempt is not None:
         check_attempt(command.attempt)
     payload = call_digest_on(command.branch, command.call)

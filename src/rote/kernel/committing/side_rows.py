@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from rote.contract import CHECKPOINT, Erased, OnlyIf, SideRow, SideRowPage, SideRule
-from rote.contract.commands import DropSide, GetSide, ListSides, PutSide
+from rote.contract.commands import DropSide, DropSides, GetSide, ListSides, PutSide
 from rote.engines import Abandoning
 from rote.engines.rows import SideRecord
-from rote.errors import Conflict, Corrupt, Denied, InvalidInput, ReadConflict
+from rote.errors import Conflict, Corrupt, Denied, InvalidInput, LimitExceeded, ReadConflict
 from rote.kernel.committing.conditions import check_form, check_newest
 from rote.kernel.log.events import erasures
 from rote.kernel.log.page_sizes import answer_pace, page_size
@@ -14,7 +14,7 @@ from rote.kernel.log.seals import ATTEMPT, COMPACTION, KEY, SCRUB, side_record
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import canonical, decode_canonical
-from rote.values.limits import PAGE_BYTES_MAX, ROWS_READ_FIRST
+from rote.values.limits import PAGE_BYTES_MAX, PAGE_MAX, ROWS_READ_FIRST
 from rote.values.times import MICROS_MIN
 
 # Kinds that only the kernel writes.
@@ -76,6 +76,20 @@ def drop_side(space: OpenSpace, command: DropSide) -> None:
         _check_fence(writes, kind, key, fence)
         _check_newest(writes, command.only_if)
         writes.rows.drop_side(writes.number, kind, key)
+
+
+def drop_sides(space: OpenSpace, command: DropSides) -> None:
+    """Drop the rows that still have their fences, in one transaction."""
+    if len(command.rows) > PAGE_MAX:
+        raise LimitExceeded("the number of side rows", size=len(command.rows), limit=PAGE_MAX)
+    for key, fence in command.rows:
+        check_own(command.kind, key, fence)
+    with Abandoning(space.engine), space.engine.writer(space.number) as rows:
+        writes = SpaceWriter(space, rows)
+        for key, fence in command.rows:
+            row = writes.rows.side(writes.number, command.kind, key)
+            if row is not None and row.fence == fence:
+                writes.rows.drop_side(writes.number, command.kind, key)
 
 
 def check_own(kind: str, key: str, fence: int) -> None:

@@ -5,6 +5,7 @@ from itertools import islice
 
 from msgspec import structs
 
+from rote.access.paths import within
 from rote.contract import State, View, commands
 from rote.errors import InvalidInput, VersionNotFound
 from rote.kernel.log.entries import ABSENT, Entry, state_of
@@ -30,10 +31,13 @@ from rote.values.ranges import prefix_end
 
 
 class Pinned:
-    """One state of a space: a branch at a version."""
+    """One state of a space: a branch at a version, or the part of it within a path."""
 
-    def __init__(self, reads: SpaceReader, branch: str, version: int) -> None:
+    def __init__(
+        self, reads: SpaceReader, branch: str, version: int, path: str | None = None
+    ) -> None:
         self._reads = reads
+        self._path = path
         self._line = reads.line(branch, version)
         self.space = reads.space.did
         self.branch = branch
@@ -42,7 +46,9 @@ class Pinned:
     def fetch(self, ids: Sequence[str]) -> Mapping[str, State]:
         """Return the states of `ids`; those that are not remembered are read together."""
         entries: dict[str, Entry | None] = {
-            id: self._reads.space.remembered(self.branch, id, self.version) for id in ids
+            id: self._reads.space.remembered(self.branch, id, self.version)
+            for id in ids
+            if self._path is None or within(id, self._path)
         }
         unknown = [id for id, entry in entries.items() if entry is None]
         if unknown and self.version == self._reads.space.known:
@@ -52,7 +58,7 @@ class Pinned:
             unknown = [id for id in unknown if entries[id] is None]  # others were faster
         if unknown:
             entries |= self._reads.entries_at(self.branch, unknown, self.version)
-        return {id: state_of(id, entry or ABSENT) for id, entry in entries.items()}
+        return {id: state_of(id, entries.get(id) or ABSENT) for id in ids}
 
     def scan(self, prefix: str, after: str | None) -> Iterator[State]:
         """Yield existing entities in id order."""
@@ -91,7 +97,7 @@ def _answer(
 ) -> dict[str, Json]:
     schemas, reads = Schemas(), space.reader()
     asked = parse_query(command.query, schemas)
-    return reads.steadily(None, lambda _: read(asked, schemas, pin(reads, asked, command.view)))
+    return reads.steadily(None, lambda _: read(asked, schemas, pin(reads, asked, command)))
 
 
 def _query(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
@@ -150,8 +156,9 @@ def fact_of(state: State) -> dict[str, Json]:
 # -- the state that is meant -----------------------------------------------------------------------
 
 
-def pin(reads: SpaceReader, asked: Query, view: View) -> Pinned:
+def pin(reads: SpaceReader, asked: Query, command: commands.Query | commands.Values) -> Pinned:
     """Return the state that a query means; InvalidInput when it is not that of a pinned view."""
+    view = command.view
     branch = view.branch if asked.branch is None else asked.branch
     if view.version is not None and branch != view.branch:
         raise InvalidInput(
@@ -163,7 +170,7 @@ def pin(reads: SpaceReader, asked: Query, view: View) -> Pinned:
     newest = reads.resolve(None)
     if asked.since is not None and asked.since > newest:
         raise not_found("since", asked.since, newest)
-    return Pinned(reads, branch, version)
+    return Pinned(reads, branch, version, command.path)
 
 
 def _version(reads: SpaceReader, asked: Query, view: View) -> int:

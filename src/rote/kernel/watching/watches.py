@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from threading import TIMEOUT_MAX
 from typing import Any
 
-from rote.contract import State, View
+from rote.contract import State
 from rote.contract.commands import Watch
 from rote.errors import Compacted, InvalidInput, Unavailable
 from rote.kernel.log.events import erasures
@@ -36,7 +36,7 @@ def watch(space: OpenSpace, command: Watch) -> "SpaceWatching":
         raise InvalidInput("a pinned view never changes; watch the space it came from")
     if since is not None and (type(since) is not int or not 0 <= since <= INTEGER_MAX):
         raise InvalidInput("since: it is a version, or None for everything", key="since")
-    watcher = Watcher(space, command.query, command.view)
+    watcher = Watcher(space, command)
     if since is not None:
         newest = watcher.look()
         if since > newest:
@@ -120,8 +120,10 @@ class SpaceWatching:
 class Watcher:
     """The shown result of one watch; it computes the next frame."""
 
-    def __init__(self, space: OpenSpace, raw: Mapping[str, Any], view: View) -> None:
+    def __init__(self, space: OpenSpace, command: Watch) -> None:
+        raw, view = command.query, command.view
         self._space = space
+        self._path = command.path
         self._wakeups = space.part(Wakeups)
         self._schemas = Schemas()
         self._query = parse_query(raw, self._schemas, is_watch=True)
@@ -321,4 +323,4 @@ class Watcher:
         return roots_of(self._query, pinned, after=None, limit=limit)
 
     def _pinned(self, version: int) -> Pinned:
-        return Pinned(self._space.reader(), self._branch, version)
+        return Pinned(self._space.reader(), self._branch, version, self._path)

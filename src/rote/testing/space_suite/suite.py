@@ -54,6 +54,7 @@ from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
 from rote.testing.space_suite.reserved_names import ReservedNameTests
 from rote.testing.space_suite.retrievals import RetrievalTests, SharedRetrievalTests
+from rote.testing.space_suite.rights import RightTests
 from rote.testing.space_suite.run_conflicts import RunConflictTests
 from rote.testing.space_suite.run_ends import RunEndTests
 from rote.testing.space_suite.run_failures import RunFailureTests
@@ -138,6 +139,7 @@ class SpaceSuite(
     RecordHistoryTests,
     RecordListTests,
     RetrievalTests,
+    RightTests,
     SearchTests,
     VectorTests,
     RehearsalTests,

@@ -1,0 +1,190 @@
+"""Authentication: finds the principal of a request, by its Authorization or its signature.
+
+    Authorization: Bearer rote_…      the start token, or a named one    way `token`
+    Authorization: Bearer rotg_…      a grant                            way `did`
+    Signature, Signature-Input        a signed request                   way `did`
+
+Whatever is not exactly one of these is refused. Nothing is taken from what was good before: tokens,
+grants and nonces are looked up for every request.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from hmac import compare_digest
+from typing import Any, TypeVar
+from urllib.parse import unquote_to_bytes
+
+from rote.access.chains import Chain, read_chain
+from rote.access.delegations import SECOND
+from rote.access.principals import Principal
+from rote.access.refusals import unauthenticated
+from rote.access.signed_requests import RequestLine, SignedRequest, read_signed
+from rote.access.tokens import find_secret, kind_of, split_token
+from rote.contract import Clock
+from rote.errors import Corrupt, Denied, InternalError, InvalidInput, Unavailable
+from rote.server.failures import Failures
+from rote.server.messages import Head
+from rote.server.server_space import ServerSpace
+from rote.server.settings import Settings
+from rote.values import micros_of, parse_time, sha256_hex
+from rote.values.server_limits import SERVER_PRINCIPALS_KEPT
+
+R = TypeVar("R")
+_SIGNING = (b"signature", b"signature-input")
+
+
+class Authentication:
+    """Finds the principal of a request. Its calls run on the pool."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        start_token: str | None,
+        home: ServerSpace,
+        clock: Clock,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._start_token = None if start_token is None else start_token.encode()
+        self._operator = Principal("operator", settings.author, is_operator=True)
+        self._operators = frozenset(settings.operators)
+        self._ways = frozenset(settings.auth)
+        self._home = home
+        self._clock = clock
+        self._failures = Failures(settings.limits.failures, now=monotonic)
+        self._mutex = threading.Lock()
+        # Delegations were signed once, so their signatures are judged once; the rest at every call.
+        self._chains: OrderedDict[str, Chain] = OrderedDict()  # by the hash of their grant
+
+    def principal(self, head: Head) -> Principal:
+        """Return who asks; Denied with the code `unauthenticated` when that is not shown."""
+        _check_no_secret(head)
+        if self._ways == {"none"}:
+            return self._operator
+        return self._counted(head, lambda: self._principal(head))
+
+    def check_body(self, head: Head, digest: bytes) -> None:
+        """Check the body of a signed request by its SHA-256, and note that its nonce was used."""
+        if self._ways == {"none"} or not _is_signed(head):
+            return
+        self._counted(head, lambda: self._check_body(head, digest))
+
+    def _counted(self, head: Head, find: Callable[[], R]) -> R:
+        """Call a function; count when it refuses, and refuse when it cannot read the rules."""
+        try:
+            return find()
+        except Denied as error:
+            if error.details.get("reason") not in (None, "missing"):
+                self._failures.count(head.peer)
+            raise
+        except (Corrupt, InternalError) as error:
+            raise Unavailable("the server cannot read its own rules; run `rote verify`") from error
+
+    def _principal(self, head: Head) -> Principal:
+        bearers = head.all(b"authorization")
+        if _is_signed(head):
+            if bearers:
+                raise unauthenticated("malformed")
+            return self._by_signature(self._signed(head))
+        if not bearers:
+            raise unauthenticated("missing")
+        scheme, _, bearer = bearers[0].partition(b" ")
+        if len(bearers) > 1 or scheme.lower() != b"bearer":
+            raise unauthenticated("malformed")
+        text = bearer.decode("latin-1")
+        kind = kind_of(text)
+        if kind is None:
+            raise unauthenticated("token")
+        self._check_way("token" if kind == "token" else "did")
+        return self._by_token(text) if kind == "token" else self._by_grant(text)
+
+    def _check_way(self, way: str) -> None:
+        if way not in self._ways:
+            raise unauthenticated("way_disabled")
+
+    # -- tokens ------------------------------------------------------------------------------------
+
+    def _by_token(self, text: str) -> Principal:
+        if self._start_token is not None and compare_digest(text.encode(), self._start_token):
+            return self._operator
+        id, secret = split_token(text)
+        record = self._home.token(id)
+        if record is None or not record.allows(secret, now=self._now()):
+            raise unauthenticated("token")
+        name = f"token:{record.name}"
+        if record.bound.right == "operator":
+            return Principal(name, name, is_operator=True)
+        return Principal(name, name, bound=record.bound)
+
+    def _by_grant(self, text: str) -> Principal:
+        hash = sha256_hex(text.encode())
+        row = self._home.grant(hash)
+        body: Any = None if row is None else row.body
+        try:
+            did, proofs, expires = body["principal"], body["proofs"], parse_time(body["expires"])
+        except (TypeError, KeyError, InvalidInput):
+            raise unauthenticated("token") from None
+        if expires <= self._now():
+            raise unauthenticated("token")
+        return self._did(did, self._chain(hash, proofs, did) if proofs else None, grant=hash)
+
+    def _chain(self, hash: str, proofs: Any, did: str) -> Chain:
+        with self._mutex:
+            chain = self._chains.get(hash)
+        if chain is None:
+            chain = read_chain(proofs, did)
+            with self._mutex:
+                self._chains[hash] = chain
+                if len(self._chains) > SERVER_PRINCIPALS_KEPT:
+                    self._chains.popitem(last=False)
+        return chain
+
+    def _did(self, did: str, chain: Chain | None, **how: Any) -> Principal:
+        return Principal(did, did, is_operator=did in self._operators, chain=chain, **how)
+
+    # -- signatures --------------------------------------------------------------------------------
+
+    def _signed(self, head: Head) -> SignedRequest:
+        self._check_way("did")
+        line = RequestLine(head.method, _text(head.path), _text(head.query))
+        return read_signed(line, [(_text(name), _text(value)) for name, value in head.headers])
+
+    def _by_signature(self, signed: SignedRequest) -> Principal:
+        signed.check(now=self._now() // SECOND, audience=self._home.did)
+        chain = None if signed.proofs is None else read_chain(signed.proofs_sent(), signed.did)
+        return self._did(signed.did, chain, is_signed=True)
+
+    def _check_body(self, head: Head, digest: bytes) -> None:
+        signed = self._signed(head)
+        if not compare_digest(digest, signed.digest):
+            raise unauthenticated("digest")
+        now = self._now() // SECOND
+        if now >= signed.expires:
+            raise unauthenticated("expired")  # the body took too long: its nonce may be forgotten
+        noted = self._home.note_nonce(signed.did, signed.nonce, expires=signed.expires, now=now)
+        if not noted:
+            raise unauthenticated("replayed")
+
+    def _now(self) -> int:
+        return micros_of(self._clock.now())
+
+
+def _check_no_secret(head: Head) -> None:
+    """Refuse a token in a URL, where logs and histories keep it."""
+    target = head.path + b"?" + head.query
+    if b"rot" in target or b"%" in target:
+        for text in (target, unquote_to_bytes(target)):
+            if find_secret(_text(text)):
+                raise InvalidInput(
+                    "a token has no place in a URL; send it as Authorization: Bearer"
+                )
+
+
+def _is_signed(head: Head) -> bool:
+    return any(name in _SIGNING for name, _ in head.headers)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("latin-1")
