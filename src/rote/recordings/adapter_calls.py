@@ -64,8 +64,8 @@ class AdapterCall(Struct, frozen=True):
 
     def _told(self, error: BaseException) -> dict[str, Any]:
         """Return an error as it is recorded: its class and its code stay, whatever is redacted."""
-        told = _plain(error) if isinstance(error, RoteError) else described(error)
-        details = told.get("details", {})
+        told: dict[str, Any] = _plain(error) if isinstance(error, RoteError) else described(error)
+        details: dict[str, Json] = told.get("details", {})
         texts = self.redaction.texts(self.given) | self.redaction.texts(details)
         if texts:
             told["message"] = without_texts(told["message"], texts)
