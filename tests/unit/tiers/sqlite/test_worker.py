@@ -505,8 +505,12 @@ def test_no_stores_file_is_for_statements(tmp_path: Path) -> None:
             rote.Host("compute-and-store", store=store, sqlite=options)
         with pytest.raises(InvalidInput):
             rote.Host("compute-and-store", space=space, sqlite=options)
-        # A host of another store, or of none, learns it from the file.
-        with rote.Host("compute-and-store", sqlite=options) as host:
+        with pytest.raises(InvalidInput):
+            rote.Host("compute-and-store", sqlite=options)
+        # A host that sees no keys beside the file learns it from the file.
+        link = tmp_path / "link.db"
+        link.symlink_to(path)
+        with rote.Host("compute-and-store", sqlite={**options, "path": str(link)}) as host:
             for _ in range(2):
                 with pytest.raises(Denied) as caught:
                     host.sqlite.query("SELECT count(*) AS n FROM facts")
