@@ -348,6 +348,7 @@ class Segment:
             or len(raw.repeats) != _ROW_BYTES * len(raw.counts)
             or len(raw.singles) % _ROW_BYTES
             or not all(map(le, repeated, repeated[1:]))
+            or (repeated and repeated[-1] >= len(ends))
             or any(
                 (list(each[-1:]) or [0]) != [end] or not all(map(le, each, each[1:]))
                 for each, end in spans

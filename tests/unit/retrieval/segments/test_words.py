@@ -172,6 +172,17 @@ def test_hostile_bytes_are_refused() -> None:
                 use()
 
 
+def test_a_repeated_term_that_is_not_there_is_refused() -> None:
+    (whole,) = pack(WORDS, some(5)[1])
+    raw: Any = msgspec.msgpack.decode(zlib.decompress(whole.body))
+    held = raw[-1]
+    assert held[3]  # the places of repeated terms, four bytes each
+    held[3] = held[3][:-4] + b"\xff\xff\xff\x7f"
+    body = zlib.compress(msgspec.msgpack.encode(raw))
+    with pytest.raises(Corrupt):
+        WORDS.merge([Packed(whole.size, body, {})])
+
+
 def ask(hostile: Packed) -> None:
     """Ask a segment as a question does."""
     segment = Segment(hostile.body, postings=hostile.postings)
