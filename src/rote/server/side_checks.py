@@ -64,6 +64,9 @@ def check_written(kind: Any, key: Any, body: Json, find: Find, *, is_stamped: bo
     if kind == RUN:
         before = find(RUN, key) if type(key) is str and key else None
         _check_run(key, body, before, is_stamped=is_stamped)
+        pending = pending_of(kind, body)
+        if pending is not None:
+            check_guards(pending[1].guards, find)  # recovery makes its commit, and asks nobody
     elif kind == LEASE:
         _typed(body, Lease, LEASE)
     elif kind == MESSAGE:
@@ -81,6 +84,9 @@ def check_dropped(kind: Any) -> None:
 
 def check_guards(guards: Sequence[Guard], find: Find) -> None:
     for guard in guards:
+        if guard.kind == RUN and type(guard.body) is dict and guard.body.get("payload") is not None:
+            # What a run will write is judged where its row is put.
+            raise InvalidInput("a run becomes pending by put_side, not by a commit")
         if guard.drop:
             check_dropped(guard.kind)
         else:
