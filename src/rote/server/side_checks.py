@@ -6,7 +6,7 @@ and none of them may stumble over what a client has sent.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from msgspec import Struct, ValidationError, convert
@@ -49,8 +49,12 @@ _NEXT: dict[str | None, tuple[str, ...]] = {
 Find = Callable[[str, str], SideRow | None]  # a row as it is, by kind and key
 
 
+def _is_one_of(kind: Any, kinds: Collection[str]) -> bool:
+    return type(kind) is str and kind in kinds  # what is no text, the kernel refuses
+
+
 def check_readable(kind: Any) -> None:
-    if kind in HIDDEN:
+    if _is_one_of(kind, HIDDEN):
         raise Denied(f"side rows of kind {kind!r} are the server's own")
 
 
@@ -59,7 +63,7 @@ def check_written(kind: Any, key: Any, body: Json, find: Find, *, is_stamped: bo
 
     is_stamped  the commit adds its version and its time to the row
     """
-    if kind in _UNWRITABLE:
+    if _is_one_of(kind, _UNWRITABLE):
         raise Denied(f"side rows of kind {kind!r} are written by Rote alone")
     if kind == RUN:
         before = find(RUN, key) if type(key) is str and key else None
@@ -78,7 +82,7 @@ def check_written(kind: Any, key: Any, body: Json, find: Find, *, is_stamped: bo
 
 
 def check_dropped(kind: Any) -> None:
-    if kind in _UNWRITABLE or kind == RUN:
+    if _is_one_of(kind, _UNWRITABLE | {RUN}):
         raise Denied(f"side rows of kind {kind!r} are dropped by Rote alone")
 
 

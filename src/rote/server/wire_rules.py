@@ -7,14 +7,15 @@ still the newest, and bound to the path of its principal.
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from msgspec import structs
+from msgspec import ValidationError, convert, structs
 
 from rote.access.acl import check_usable, parse_acl
 from rote.access.refusals import acl_alone, lacks_right
 from rote.access.rights import Held, covers
-from rote.contract import AnswerRead, OnlyIf, Port, SideRow, View
+from rote.contract import AnswerRead, Guard, OnlyIf, Port, SideRow, View
 from rote.contract import commands as c
 from rote.errors import InvalidInput
+from rote.kernel.committing.jobs import check_structs
 from rote.patch import apply
 from rote.retrieval.spaces import parts_of
 from rote.runs.run_rows import NotedAnswer
@@ -51,6 +52,8 @@ def checked(port: Port, space: str, look: Look, held: Held, command: Any) -> Any
             check_written(command.kind, command.key, command.body, find)
             command = _with_rules_in_run(port, command, space, look)
         case c.MakeCommit():
+            check_structs(command.guards, Guard, "guards")
+            _check_answers(command.answers)
             check_reserved_key(command.key, command.guards)
             check_guards(command.guards, find)
             answers = _askable(port, space, command.answers, path=held.path)
@@ -161,6 +164,16 @@ def _with_rules_in_run(port: Port, command: c.PutSide, space: str, look: Look) -
 
 
 # -- answers that a commit relies on ---------------------------------------------------------------
+
+
+def _check_answers(answers: Any) -> None:
+    """Refuse answers whose members have not their types: the kernel relies on them."""
+    check_structs(answers, AnswerRead, "answers")
+    try:
+        for answer in answers:
+            convert(structs.asdict(answer), AnswerRead)
+    except ValidationError as error:
+        raise InvalidInput(f"answers: {error}", argument="answers") from None
 
 
 def _askable(port: Port, space: str, answers: Sequence[A], *, path: str | None) -> list[A]:

@@ -109,3 +109,44 @@ def test_a_question_that_cannot_be_asked_counts_as_changed(
     served: Served, call: dict[str, Any]
 ) -> None:
     assert relying(served, served.ben, call, "0" * 64).status == 409
+
+
+@pytest.mark.parametrize("given", [5, "x", [5], ["x"], [None], [[]], [{}], [{"call": 5}], {}])
+@pytest.mark.parametrize("name", ["answers", "guards"])
+def test_what_is_no_answer_and_no_guard_is_refused(served: Served, name: str, given: Any) -> None:
+    bound = served.token("bound", right="write", path="urn:entity:")
+    assert served.ben.set(A, **{name: given}).status == 400
+    assert bound.set(A, **{name: given}).status in (400, 403)
+
+
+def test_ids_that_are_null_are_refused(served: Served) -> None:
+    assert served.ben.command("read", {"ids": None}).status == 400
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("call", []), ("call", None), ("digest", 5), ("ranges", 5), ("ranges", [5]),
+        ("ranges", [["main", "a"]]), ("ranges", [[5, 5, 5]]), ("version", "1"), ("branch", []),
+        ("now", None),
+    ],
+)  # fmt: skip
+def test_an_answer_has_its_types(served: Served, member: str, value: Any) -> None:
+    bound = served.token("bound", right="write", path="urn:entity:")
+    answer = {
+        "call": {"name": "stats"}, "digest": "0" * 64, "ranges": [["main", "urn:entity:", "urn:f"]],
+        "version": 1, "branch": "main", "now": 0, member: value,
+    }  # fmt: skip
+    assert served.ben.set(A, answers=[answer]).status == 400
+    assert bound.set(A, answers=[answer]).status in (400, 403)
+
+
+@pytest.mark.parametrize("kind", [None, 5, [], {}, ["run"]])
+def test_the_kind_of_a_row_is_a_text(served: Served, kind: Any) -> None:
+    row = {"kind": kind, "key": "k"}
+    ben = served.ben
+    assert ben.command("side", row).status == 400
+    assert ben.command("sides", {"kind": kind}).status == 400
+    assert ben.command("put_side", {**row, "body": 1, "fence": 0}).status == 400
+    assert ben.command("drop_side", {**row, "fence": 1}).status == 400
+    assert ben.set(A, guards=[{**row, "body": 1, "fence": 0}]).status == 400
