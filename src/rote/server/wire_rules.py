@@ -61,7 +61,7 @@ def checked(port: Port, space: str, look: Look, held: Held, command: Any) -> Any
             if _writes_acl(command.operations, space):
                 return _commit_of_acl(port, space, look, command)
         case c.Merge():
-            _check_merge(port, space, command)
+            command = _checked_merge(port, space, command)
         case c.Erase():
             _check_erase(space, command)
         case c.Query() | c.Values() | c.Watch():
@@ -121,20 +121,25 @@ def check_owns_all(look: Look, command: str) -> None:
         raise lacks_right(command, "owner")
 
 
-def _check_merge(port: Port, space: str, command: c.Merge) -> None:
-    """Refuse a merge that would change the ACL, which is main's."""
-    if command.target != _MAIN:
-        return
+def _checked_merge(port: Port, space: str, command: c.Merge) -> c.Merge:
+    """Refuse a merge that would change the ACL, which is main's.
+
+    The source may move after the look; with its condition the merge fails rather than write the ACL.
+    """
     if isinstance(command.resolutions, dict) and space in command.resolutions:
         raise acl_alone("merge")
+    if command.target != _MAIN:
+        return command
     (ours,) = port.answer(space, c.Read((space,)))
     (theirs,) = port.answer(space, c.Read((space,), View(command.source)))
+    ready = structs.replace(command, only_if=OnlyIf(space, ours.version, _MAIN))
     if ours.hash == theirs.hash:
-        return
+        return ready
     rehearsed = port.answer(space, structs.replace(command, dry_run=True, key=None, attempt=None))
     touched = {*rehearsed.merged, *(conflict.id for conflict in rehearsed.conflicts)}
     if space in touched:
         raise acl_alone("merge")
+    return ready
 
 
 def _check_erase(space: str, command: c.Erase) -> None:
