@@ -63,12 +63,11 @@ class RoteError(Exception):
         fields: dict[str, Any] = {"code": code, "details": details}
         kind = _class_named(told.get("type")) or _class_of(code)
         if issubclass(kind, Conflict | RunAborted):
-            names = ReadConflict.__slots__
-            conflicts = tuple(
+            names, listed = ReadConflict.__slots__, details["conflicts"]
+            fields["conflicts"] = tuple(
                 ReadConflict(**{name: conflict[name] for name in names})
-                for conflict in details["conflicts"]
+                for conflict in (listed if type(listed) is list else ())  # they may be redacted
             )
-            fields["conflicts"] = conflicts
         if issubclass(kind, RunAborted):
             fields["reason_code"] = details["reason_code"]
         return _restore(kind, message, fields)

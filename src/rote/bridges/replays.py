@@ -9,6 +9,7 @@ Nothing is written by a replay; in a store that is open read only, not even that
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
@@ -38,7 +39,7 @@ from rote.runs.trace_files import RECORDING_NAME, TRACE_NAME
 from rote.space import Space
 from rote.traces import ModelConfig, Report, ToolProfile, compare_traces
 from rote.traces.artifacts import member, members
-from rote.traces.recorded_calls import Origin
+from rote.traces.recorded_calls import Origin, RecordedLine, is_tool_call
 from rote.values import Json
 from rote.values.limits import ERROR_CHAIN_MAX
 
@@ -54,6 +55,7 @@ class Original(Struct, frozen=True):
     model: ModelConfig | None
     tools: list[ToolProfile]
     recording: Path
+    adapter_calls: int  # in the recording, without those that are tool calls of the trace
     has_failed: bool  # its block raised
     trace: bytes
     retrieval: bytes | None
@@ -87,12 +89,15 @@ def read_original(
         )
     model = metadata["model"]
     origin = Origin(metadata.get("recording"), member(trace, "memory_snapshot_id"))
+    tools = [ToolProfile.from_dict(tool) for tool in members(metadata, "tools")]
+    path, adapter_calls = _find_recording(record.run_id, origin, tools, folder, recording)
     return Original(
         record=record,
         policy_set_id=policy_set_id,
         model=None if model is None else ModelConfig.from_dict(model),
-        tools=[ToolProfile.from_dict(tool) for tool in members(metadata, "tools")],
-        recording=_find_recording(record.run_id, origin, folder, recording),
+        tools=tools,
+        recording=path,
+        adapter_calls=adapter_calls,
         has_failed=metadata.get("discarded") is True,
         trace=data,
         retrieval=retrieval,
@@ -116,8 +121,11 @@ def _read_trace(run_id: str, folder: Path) -> tuple[Json, bytes, bytes | None]:
         raise InvalidInput(f"{path}: {error}", path=str(path)) from None
 
 
-def _find_recording(run_id: str, origin: Origin, folder: Path, named: Path | None) -> Path:
-    """Return the recording of a run; only the bytes that its trace names are taken."""
+def _find_recording(
+    run_id: str, origin: Origin, tools: list[ToolProfile], folder: Path, named: Path | None
+) -> tuple[Path, int]:
+    """Return the recording of a run and the number of its adapter calls; only the bytes that its trace
+    names are taken."""
     if origin.digest is None:
         raise NotFound(
             f"the run {run_id} was not recorded; start runs with record=True", run_id=run_id
@@ -125,28 +133,32 @@ def _find_recording(run_id: str, origin: Origin, folder: Path, named: Path | Non
     path = folder / RECORDING_NAME if named is None else named
     # After a kill in the last moment, a recording that is whole has not got its name.
     unnamed = path.with_name(path.name + PARTIAL_ENDING)
-    if not path.is_file() and unnamed.is_file() and _problem_of(unnamed, origin) is None:
-        return unnamed
+    if not path.is_file() and unnamed.is_file():
+        with suppress(InvalidInput):
+            return unnamed, _adapter_calls(unnamed, origin, tools)
     if not path.is_file():
         raise NotFound(
             f"there is no recording {path}; name that of {run_id} with --recording", run_id=run_id
         )
-    problem = _problem_of(path, origin)
-    if problem is not None:
+    try:
+        return path, _adapter_calls(path, origin, tools)
+    except InvalidInput as problem:
         raise InvalidInput(
             f"{path} is not the recording of {run_id}: {problem}; name the right one with --recording",
             path=str(path),
-        )
-    return path
+        ) from None
 
 
-def _problem_of(path: Path, origin: Origin) -> InvalidInput | None:
-    """Return why a file is not the recording of a trace; None when it is."""
-    try:
-        named_recording(path).read(origin, lambda line: None)
-    except InvalidInput as problem:
-        return problem
-    return None
+def _adapter_calls(path: Path, origin: Origin, tools: list[ToolProfile]) -> int:
+    """Return how many adapter calls the recording of a trace has; InvalidInput when it is another's."""
+    profiles, count = {tool.tool_name: tool for tool in tools}, 0
+
+    def take(line: RecordedLine) -> None:
+        nonlocal count
+        count += line.kind == "adapter" and not is_tool_call(line, profiles)
+
+    named_recording(path).read(origin, take)
+    return count
 
 
 def replay(original: Original, space: Space, function: Callable[[Run], object]) -> Outcome:

@@ -7,9 +7,11 @@ import typer
 
 from rote.cli.hosting import OPERATOR, HostOptions, answered
 from rote.cli.input import decode_file, decode_stdin
-from rote.cli.options import BranchOptions, spread_options
+from rote.cli.options import spread_options
 from rote.cli.output import plural, print_line, print_rows, print_value, say
+from rote.errors import InvalidInput
 from rote.opening.hosts import Host
+from rote.settings import HostSettings
 from rote.values import Json
 from rote.values.limits import PAGE_MAX
 
@@ -83,14 +85,18 @@ def show_result(id: TaskArgument, *, options: HostOptions) -> None:
 @spread_options
 def bridge_files(
     root: Annotated[
-        Path,
-        typer.Argument(metavar="ROOT", help="The folder of tasks/*.jsonl and results/*.json."),
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="[ROOT]",
+            help="The folder of tasks/*.jsonl and results/*.json; else root of [host.agent].",
+            show_default=False,
+        ),
+    ] = None,
     *,
-    options: BranchOptions,
+    options: HostOptions,
 ) -> None:
     """Bring the space and the files of a mailbox level; again changes nothing."""
-    files = {"root": str(root)}
+    files = _files(options) if root is None else {"root": str(root)}
     Host(OPERATOR, agent=files).close()  # a wrong ROOT makes no store
     with (
         options.opened_space(create=True) as space,
@@ -100,7 +106,17 @@ def bridge_files(
     options.print_answer(answer, lambda: _print_bridged(answer))
 
 
+def _files(options: HostOptions) -> dict[str, Any]:
+    """Return the mailbox of the settings."""
+    files: dict[str, Any] = (options.settings() or HostSettings()).options.get("agent", {})
+    if "root" not in files:
+        raise InvalidInput("name the folder ROOT, or set root in [host.agent] of the settings")
+    return files
+
+
 def _envelope(file: str) -> Json:
+    if file.lstrip().startswith("{"):
+        raise InvalidInput("FILE is the name of a file; give - for FILE, and the JSON on stdin")
     return decode_stdin() if file == "-" else decode_file(Path(file))
 
 

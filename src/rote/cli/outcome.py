@@ -156,6 +156,8 @@ def _usage(error: typer.TyperException) -> str:
     if re.search(r"No such option: -\.?\d", message):
         message += ", and a value that begins with a dash comes after --"
     context = getattr(error, "ctx", None)
+    if context is not None and context.command_path.endswith(" host call") and "extra" in message:
+        message += """; ARGS is one JSON list, such as '["a", 1]', or one object by name"""
     if (unknown := re.fullmatch(r"No such command '([\w-]+)'.*", message)) and context is not None:
         message += _elsewhere(unknown[1], context)
     return message if context is None else f"{message}; see {context.command_path} --help"

@@ -87,7 +87,7 @@ def replay_run(
             answer["parted"] = _parted(original, seen, outcome, here)
     if keep:
         answer["kept"] = outcome.run.run_id
-    options.print_answer(answer, lambda: _print_replay(answer, outcome))
+    options.print_answer(answer, lambda: _print_replay(answer, original, outcome))
     if answer["status"] != "equal":
         raise no() if answer["status"] == "different" else cannot_say()
 
@@ -149,9 +149,9 @@ def _operation_words(operation: dict[str, Any]) -> str:
 # -- for people ------------------------------------------------------------------------------------
 
 
-def _print_replay(answer: dict[str, Any], outcome: Outcome) -> None:
+def _print_replay(answer: dict[str, Any], original: Original, outcome: Outcome) -> None:
     if answer["status"] == "equal":
-        print_line(f"equal: {_equal_words(answer, outcome)}", style="green")
+        print_line(f"equal: {_equal_words(answer, original, outcome)}", style="green")
     else:
         _print_parting(answer, outcome.report)
     if "erased" in answer:
@@ -164,10 +164,12 @@ def _print_replay(answer: dict[str, Any], outcome: Outcome) -> None:
         print_line(f"kept as the run {answer['kept']}")
 
 
-def _equal_words(answer: dict[str, Any], outcome: Outcome) -> str:
+def _equal_words(answer: dict[str, Any], original: Original, outcome: Outcome) -> str:
     trace: Any = outcome.run.trace
     calls = sum(len(event["tool_calls"]) for event in trace["events"])
     amount = f"{plural(len(trace['events']), 'event')}, {plural(calls, 'tool call')}"
+    if original.adapter_calls:
+        amount += f", {plural(original.adapter_calls, 'adapter call')}"
     end = "the same writes" if outcome.error is None else f"and {described(outcome.error)}, as then"
     return f"{answer['function']} did what the run {answer['run_id']} did: {amount}, {end}"
 

@@ -45,7 +45,12 @@ def locate(url: object, *, keys: object = None) -> Location:
     if keys is not None:
         raise InvalidInput("keys are for PostgreSQL; a file's keys are beside it")
     path = _path(url)
-    return Location(url, path, None if path is None else path.with_name(path.name + ".keys"))
+    return Location(url, path, None if path is None else keys_beside(path))
+
+
+def keys_beside(path: Path) -> Path:
+    """Return the folder of the keys of a store that is a file."""
+    return path.with_name(path.name + ".keys")
 
 
 def open_engine(

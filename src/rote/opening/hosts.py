@@ -1,10 +1,12 @@
 """rote.Host: a host of state tiers. Made here, because it needs a clock and randomness."""
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from rote.contract import Clock, IdSource
 from rote.errors import InvalidInput
+from rote.opening.engines import keys_beside
 from rote.opening.opening import check_sources
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.records.memory import Memory
@@ -70,6 +72,8 @@ class Host(tiers.Host):
         settings = memory_settings({} if memory is None else memory)
         queues = queue_settings({} if queue is None else queue)
         home = _home(store, space)
+        if sqlite is not None and home.file is None:
+            _check_no_store(Path(sqlite["path"]))
         adapters: dict[str, Adapter] = {}
         try:
             # First what must be there, then what may be made: a space, a cache, a database.
@@ -92,6 +96,18 @@ class Host(tiers.Host):
             for adapter in adapters.values():
                 adapter.close()
             raise
+
+
+def _check_no_store(path: Path) -> None:
+    """Refuse the file of a store, known by its keys; a store without them is told by the first call.
+
+    The file is not read: closing it would end the locks that this process has on it.
+    """
+    if path.is_file() and keys_beside(path).is_dir():
+        raise InvalidInput(
+            f"{str(path)!r} is a store of Rote, with its keys beside it; name another database",
+            path=str(path),
+        )
 
 
 def _home(store: object, space: object) -> Home:

@@ -63,12 +63,14 @@ class AdapterCall(Struct, frozen=True):
         return self.name == _FRAME_GET and self.redaction.is_on_path(self.given.get("path"))
 
     def _told(self, error: BaseException) -> dict[str, Any]:
-        """Return an error as it is recorded."""
-        told = _plain(error) if isinstance(error, RoteError) else described(error)
-        texts = self.redaction.texts(self.given) | self.redaction.texts(told)
+        """Return an error as it is recorded: its class and its code stay, whatever is redacted."""
+        told: dict[str, Any] = _plain(error) if isinstance(error, RoteError) else described(error)
+        details: dict[str, Json] = told.get("details", {})
+        texts = self.redaction.texts(self.given) | self.redaction.texts(details)
         if texts:
-            told = _without(told, texts)
-        return self.redaction.hidden(told)  # type: ignore[no-any-return]
+            told["message"] = without_texts(told["message"], texts)
+            details = _without(details, texts)
+        return {**told, "details": self.redaction.hidden(details)} if "details" in told else told
 
 
 def _plain(error: RoteError) -> dict[str, Any]:
@@ -82,7 +84,7 @@ def _plain(error: RoteError) -> dict[str, Any]:
 
 
 def _without(told: Any, texts: set[str]) -> Any:
-    """Return an error without redacted texts in its message and its details.
+    """Return details of an error without redacted texts.
 
     Only our own code nests details, so no input makes this recurse deeply.
     """

@@ -47,6 +47,9 @@ _KIND = "recording/1"
 # A call's arguments and its result stand inside a line.
 _DEPTH_MAX = DEPTH_MAX + HOST_CALL_LEVELS + 1
 _THE_END = "the end of the run"
+_HOST_ADVICE = (
+    "; a replay needs a host with the profile, grant, limits and redact of the recorded one"
+)
 _Name = Annotated[str, Meta(min_length=1)]
 _Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
@@ -200,6 +203,13 @@ class Recording:
 
     def _write(self, line: dict[str, Json]) -> None:
         data = canonical(line, depth_max=_DEPTH_MAX) + b"\n"
+        if len(data) > RECORDING_LINE_BYTES_MAX:  # no replay would read it
+            raise LimitExceeded(
+                "the line of a recorded call in bytes",
+                size=len(data),
+                limit=RECORDING_LINE_BYTES_MAX,
+                advice="redact fewer values of one call, or make several calls",
+            )
         self._draft.write(data)
         self._digest.update(data)
         if self.salt is None:
@@ -216,7 +226,7 @@ class Replay:
     def __init__(self, path: Path, *, of_run: bool = True) -> None:
         """Open a recording, of a run (`of_run`) or of a host alone."""
         self._path = path
-        self._difference: InvalidInput | None = None
+        self._difference: dict[str, Any] | None = None  # the first; raised as a new error each time
         self._digest = sha256()
         self.salt: bytes | None = None  # of what is redacted in it
         self._file = _opened(path)
@@ -245,13 +255,14 @@ class Replay:
         """Return the reply to this call; InvalidInput when the recorded call is another one, and from
         then on: whoever goes on has left the recording."""
         if self._difference is not None:
-            raise self._difference
+            raise RoteError.from_dict(self._difference)
         recorded = self._exchange_or_end()
         if isinstance(recorded, _End) or not call.is_like(
             recorded.kind, recorded.name, recorded.args
         ):
-            self._difference = self._differs(_shown(recorded), _shown(call))
-            raise self._difference
+            difference = self._differs(recorded, call)
+            self._difference = difference.to_dict()
+            raise difference
         effects = None if recorded.effects is UNSET else recorded.effects
         if recorded.error is UNSET:
             return Reply(recorded.result, effects)
@@ -274,10 +285,8 @@ class Replay:
         """Compare the end of the replay with the recorded one; RunAborted when it would write something
         else, InvalidInput when it is another."""
         rest = self._rest()
-        if self.end.error is not None:
-            raise self._differs(_shown(rest), _shown_end(end))
-        if isinstance(rest, _Exchange):
-            raise self._differs(_shown(rest), _THE_END)
+        if self.end.error is not None or isinstance(rest, _Exchange):
+            raise self._differs(rest, end)
         if end.payload_fingerprint != self.end.payload_fingerprint:
             raise RunAborted(
                 "payload_mismatch",
@@ -290,7 +299,8 @@ class Replay:
 
     def compare_failure(self, error: BaseException) -> None:
         """Compare what the block of the replay has raised with what the recorded one did."""
-        if self.end.error is None or self._difference is error:
+        is_difference = isinstance(error, RoteError) and error.to_dict() == self._difference
+        if self.end.error is None or is_difference:
             self._file.close()
             return  # the exception tells it
         try:
@@ -299,13 +309,13 @@ class Replay:
             raise difference from error
         end = RunEnd(error=error_name(error))
         if isinstance(rest, _Exchange) or end != self.end:
-            raise self._differs(_shown(rest), _shown_end(end)) from error
+            raise self._differs(rest, end) from error
 
     def _rest(self) -> "_Exchange | _End":
         """Return the next line, which is the last of the recording at the end of its replay."""
         try:
             if self._difference is not None:
-                raise self._difference
+                raise RoteError.from_dict(self._difference)
             line = self._exchange_or_end()
             if isinstance(line, _End) and self._digest.hexdigest() != self._sealed:
                 raise self._foreign("it was changed while it was replayed")
@@ -379,13 +389,15 @@ class Replay:
     def _foreign(self, reason: str) -> InvalidInput:
         return InvalidInput(f"{self._path} is no recording: {reason}", path=str(self._path))
 
-    def _differs(self, recorded: str, made: str) -> InvalidInput:
+    def _differs(self, recorded: _Exchange | _End, made: Asked | RunEnd) -> InvalidInput:
+        then, now = _shown(recorded), _shown(made)
+        is_of_host = "adapter" in (recorded.kind, None if isinstance(made, RunEnd) else made.kind)
         return InvalidInput(
-            f"the replay leaves the recording: recorded is {recorded}, but now comes {made}; "
-            "replay what was recorded, or record anew",
+            f"the replay leaves the recording: recorded is {then}, but now comes {now}; replay what"
+            f" was recorded, or record anew{_HOST_ADVICE if is_of_host else ''}",
             code="replay_differs",
-            recorded=recorded,
-            made=made,
+            recorded=then,
+            made=now,
         )
 
 
@@ -398,11 +410,9 @@ def _opened(path: Path) -> BinaryIO:
         raise Unavailable(f"cannot read {path}: {error.strerror}") from error
 
 
-def _shown_end(end: RunEnd) -> str:
-    return _THE_END if end.error is None else f"{_THE_END} by {end.error}"
-
-
-def _shown(call: Asked | _Exchange | _End) -> str:
+def _shown(call: Asked | _Exchange | _End | RunEnd) -> str:
+    if isinstance(call, RunEnd):
+        return _THE_END if call.error is None else f"{_THE_END} by {call.error}"
     if isinstance(call, _End):
         return _THE_END if call.error is UNSET else f"{_THE_END} by {call.error.type}"
     text = canonical(call.args, depth_max=_DEPTH_MAX).decode()

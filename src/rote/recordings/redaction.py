@@ -50,8 +50,8 @@ class Redaction:
         return self._replaced(value, self.hidden_whole)
 
     def hidden_whole(self, value: Json) -> Json:
-        """Return what stands for a value; a value that stands for another stays."""
-        if _is_mark(value):
+        """Return what stands for a value. One that stands for another by the same salt stays."""
+        if _is_mark(value) and value[_MARK].startswith(self._salt.hex()):
             return value
         return {_MARK: _digest(self._salt, value)}
 
@@ -68,11 +68,14 @@ class Redaction:
         if not self._names:
             return set()
         parts = [holder[place] for holder, place in self._places([value])]
-        return {text for part in parts for text in texts_of(part)}
+        return {text for part in parts if not _is_mark(part) for text in texts_of(part)}
 
     def is_on_path(self, path: Json) -> bool:
         """Return whether a dotted path or a JSON pointer leads through a redacted member."""
-        return type(path) is str and any(map(self._is_named, _steps(path)))
+        if type(path) is not str or not self._names:
+            return False
+        members = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")]
+        return any(map(self._is_named, (*_steps(path), *members)))
 
     def _replaced(self, value: Json, replace: Callable[[Json], Json]) -> Json:
         if not self._names:
@@ -83,14 +86,19 @@ class Redaction:
         return whole[0]
 
     def _places(self, whole: list[Json]) -> Iterator[tuple[Json, Json]]:
-        """Yield the container and the place of each redacted value; what is in it is passed by."""
+        """Yield the container and the place of each redacted value; what is in it is passed by.
+
+        A value in the form of a redacted one counts under any name: others may have written it, and a
+        recording has one salt.
+        """
         pending: list[Json] = [whole]
         while pending:
             holder = pending.pop()
             is_object = type(holder) is dict
             by_path = is_object and self.is_on_path(holder.get("path"))
             for place, part in list(holder.items() if is_object else enumerate(holder)):
-                if is_object and (self._is_named(place) or (by_path and place in _AT_PATH)):
+                is_at_path = by_path and place in _AT_PATH
+                if is_at_path or _is_mark(part) or (is_object and self._is_named(place)):
                     yield holder, place
                 elif type(part) in (dict, list):
                     pending.append(part)
@@ -155,8 +163,9 @@ def texts_of(value: Json) -> Iterator[str]:
         elif type(part) is str or type(part) in (int, float):
             text = part if type(part) is str else canonical(part).decode()
             if len(text) >= REDACTED_CHARACTERS_MIN:
-                # As it is, and as messages and JSON quote it.
-                yield from (text, repr(text)[1:-1], canonical(text).decode()[1:-1])
+                # As it is, and as messages and JSON quote it, alone or in a longer text.
+                quoted = (repr(text)[1:-1], repr(f'"{text}')[2:-1], canonical(text).decode()[1:-1])
+                yield from (text, *quoted)
 
 
 def _without_beginnings(message: str, text: str, start: str) -> str:

@@ -6,6 +6,7 @@ frame, memory, store                made again in a replay, so the recording has
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from rote.recordings.adapter_calls import AdapterCall
@@ -21,7 +22,8 @@ _OWN_EVENT = {"role": "run", "interceptor": "host", "decision_type": "adapter_ca
 
 
 class AdapterCalls:
-    """The calls of one run. Any thread may make them; those that are recorded go one at a time."""
+    """The calls of one run. Any thread may make them; those that are recorded, or have a profile,
+    go one at a time."""
 
     def __init__(self, events: RunEvents) -> None:
         self._events = events
@@ -47,7 +49,9 @@ class AdapterCalls:
         self._check(call, is_told=is_told or writes, is_tool=profile is not None)
         if not is_told:
             return perform() if events._recording is None else call.perform(perform).outcome()
-        with self._turn:
+        # Where no order is kept, nobody waits for a call that waits, such as a take.
+        is_ordered = events._recording is not None or profile is not None
+        with self._turn if is_ordered else nullcontext():
             noted = _Noted(events, call, profile, is_line=is_line)
             if is_line and isinstance(events._recording, Replay):
                 with events._lock:

@@ -58,6 +58,7 @@ VERBS = table(
 )
 _OPTIONS = (Parameter("root", {"type": "string", "minLength": 1}, optional=True),)
 TARGETS = "targets"
+_NOT_GRANTED = "the target_agent is not among the targets of the grant"
 
 
 def open_agent(options: Mapping[str, Any], space: Space | None) -> "AgentTier | None":
@@ -167,7 +168,7 @@ class AgentTier:
         results_in, results = self._take_in(files.results(), RESULT, granted, rejected)
         tasks_out = self._give_out_tasks(files, tasks, granted, rejected)
         results_out = 0
-        for envelope in self._missing(RESULT, results, granted):
+        for envelope in self._missing(RESULT, results, granted, rejected):
             try:
                 files.write_result(envelope)
                 results_out += 1
@@ -195,12 +196,13 @@ class AgentTier:
             if each.envelope is None:
                 rejected.append(each.rejected(each.reason))
                 continue
+            there.add(each.envelope["task_id"])
             try:
                 if self._may_pass(kind, each.envelope, granted):
                     count += self._keep(kind, each.envelope)
-                    there.add(each.envelope["task_id"])
+                else:
+                    rejected.append(each.rejected(_NOT_GRANTED))
             except (PayloadMismatch, NotFound) as error:
-                there.add(each.envelope["task_id"])
                 rejected.append(each.rejected(str(error)))
         return count, there
 
@@ -211,7 +213,7 @@ class AgentTier:
         granted: Mapping[str, Json],
         rejected: list[Json],
     ) -> int:
-        missing = self._missing(TASK, there, granted)
+        missing = self._missing(TASK, there, granted, rejected)
         try:
             if missing:
                 with files.tasks_held() as lines:
@@ -224,14 +226,22 @@ class AgentTier:
         return len(missing)
 
     def _missing(
-        self, kind: str, there: set[str], granted: Mapping[str, Json]
+        self, kind: str, there: set[str], granted: Mapping[str, Json], rejected: list[Json]
     ) -> list[dict[str, Json]]:
-        """Return the envelopes of the space that no file has."""
-        return [
-            each
-            for each in self._kept(kind, None)
-            if each["task_id"] not in there and self._may_pass(kind, each, granted)
-        ]
+        """Return the envelopes of the space that no file has; those outside a grant are counted."""
+        missing, count = [], 0
+        for each in self._kept(kind, None):
+            if each["task_id"] in there:
+                continue
+            if self._may_pass(kind, each, granted):
+                missing.append(each)
+            else:
+                count += 1
+        if count:
+            file = f"{TASKS}/{OWN_TASKS}" if kind == TASK else RESULTS
+            reason = f"{count} of the space not written: {_NOT_GRANTED}"
+            rejected.append(Found(file, None, None).rejected(reason))
+        return missing
 
     def _may_pass(self, kind: str, envelope: Json, granted: Mapping[str, Json]) -> bool:
         task = envelope if kind == TASK else self._space.get(TASK + envelope["task_id"])

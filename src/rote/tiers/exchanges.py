@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from rote.errors import InvalidInput
 from rote.recordings.adapter_calls import AdapterCall
 from rote.recordings.recordings import Recording, Replay, RunEnd, error_name
 from rote.recordings.redaction import Redaction
@@ -41,18 +42,22 @@ class Recorder:
         self._recording = Recording(path, memory_snapshot_id=None)
         self._redaction = redaction
         self._turn = threading.Lock()
+        self._has_ended = False
 
     def call(self, name: str, given: dict[str, Json], perform: Callable[[], Json]) -> Json:
         with self._turn:
-            call = AdapterCall.of(name, given, self._redaction)
-            reply = call.perform(perform)
-            self._recording.add(call, reply, lambda call, reply: None)
-        return reply.outcome()
+            if not self._has_ended:
+                call = AdapterCall.of(name, given, self._redaction)
+                reply = call.perform(perform)
+                self._recording.add(call, reply, lambda call, reply: None)
+                return reply.outcome()
+        return perform()  # of a thread that was on its way here when the block ended
 
     def finish(self, error: BaseException | None) -> None:
         """Complete the recording, also of a block that raised; when that fails, there is none."""
         end = RunEnd() if error is None else RunEnd(error=error_name(error))
         with self._turn:
+            self._has_ended = True
             try:
                 self._recording.seal(end)
                 self._recording.place()
@@ -72,15 +77,22 @@ class Replayer:
         self._replay = Replay(path, of_run=False)
         self._redaction = redaction_of(self._replay.salt)
         self._turn = threading.Lock()
+        self._has_ended = False
 
     def call(self, name: str, given: dict[str, Json], perform: Callable[[], Json]) -> Json:
         with self._turn:
+            if self._has_ended:
+                raise InvalidInput(
+                    f"the replay has ended while {name} was under way; wait for the threads that"
+                    " call before you leave its block"
+                )
             call = AdapterCall.of(name, given, self._redaction)
             return self._replay.answer(call).outcome()
 
     def finish(self, error: BaseException | None) -> None:
         """Compare the end with the recorded one; InvalidInput when calls are left over."""
         with self._turn:
+            self._has_ended = True
             if error is None:
                 self._replay.compare(RunEnd())
             else:

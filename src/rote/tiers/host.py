@@ -21,7 +21,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from msgspec import Struct
 
@@ -43,6 +43,7 @@ from rote.tiers.exchanges import SALT_BYTES, Exchange, Exchanging, Recorder, Rep
 from rote.tiers.frame import Frame
 from rote.tiers.grants import Grant, narrowed, parse_grant, parse_limits
 from rote.tiers.profiles import ADAPTERS, PROFILES, adapters_of, check_profile, plain
+from rote.tiers.queue import check_not_pinned
 from rote.tiers.registry import NAMES_CHECKS, VERB_NAMES, VERBS
 from rote.tiers.run_tiers import (
     RECORDED_ADAPTERS,
@@ -83,6 +84,7 @@ class Shared:
         self.redact = redact  # names of members whose values are never recorded or shown
         self.ids = ids
         self.exchange: Exchange | None = None  # while calls are recorded or replayed
+        self.is_beginning = False  # to record or replay
         self.process = os.getpid()
         self.lock = threading.Lock()
 
@@ -131,6 +133,12 @@ class Host:
         self._is_closed = False
         for name in ADAPTERS:
             setattr(self, name, Calls(self, name))
+
+    if not TYPE_CHECKING:  # a checker of types knows the attributes that there are
+
+        def __getattr__(self, name: str) -> NoReturn:
+            words = name if name.startswith("_") else f"no adapter {name!r}; {told(ADAPTERS)}"
+            raise AttributeError(words, name=name, obj=self)
 
     # -- calls -------------------------------------------------------------------------------------
 
@@ -226,6 +234,8 @@ class Host:
         calls = run.calls()
         if name in SPACE_ADAPTERS:
             run.check(writes=verb.writes)
+            if verb.writes:  # a run is of the space that the view is of, and may well write there
+                check_not_pinned(self._shared.space)
 
         def join_again(result: Json) -> None:
             adapter = self._adapters.get(name)
@@ -355,11 +365,18 @@ class Host:
                 "the calls of this scope are in the recording of its run; begin that with"
                 " space.run(record=…), or replay it with space.run(replay=…)"
             )
-        if self._shared.exchange is not None:
-            raise InvalidInput(
-                "this host is recorded or replayed already, perhaps by another scope; one at a time"
-            )
-        made = self._shared.exchange = make()
+        shared = self._shared
+        with shared.lock:
+            if shared.is_beginning or shared.exchange is not None:
+                raise InvalidInput(
+                    "this host is recorded or replayed already, perhaps by another scope; one at a"
+                    " time"
+                )
+            shared.is_beginning = True
+        try:
+            made = shared.exchange = make()
+        finally:
+            shared.is_beginning = False
         return made
 
     def capabilities(self) -> dict[str, Json]:

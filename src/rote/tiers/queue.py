@@ -34,6 +34,7 @@ from rote.values import Json, canonical, check_space_name, format_time, parse_ti
 from rote.values.limits import (
     AWAIT_SECONDS_MAX,
     CONTENTION_ATTEMPTS_MAX,
+    INTEGER_MAX,
     LEASE_SECONDS_DEFAULT,
     LEASE_SECONDS_MAX,
     MERGES_LOOKED_FOR_MAX,
@@ -102,7 +103,11 @@ VERBS = table(
     ]
 )
 _OPTIONS = (
-    Parameter("max_tries", {"type": "integer", "minimum": 1}, MESSAGE_TRIES_DEFAULT),
+    Parameter(
+        "max_tries",
+        {"type": "integer", "minimum": 1, "maximum": INTEGER_MAX},
+        MESSAGE_TRIES_DEFAULT,
+    ),
     Parameter("lease_seconds", _SECONDS, LEASE_SECONDS_DEFAULT, check=_is_positive),
     Parameter("max_payload_bytes", {"type": "integer", "minimum": 0}, MESSAGE_BYTES_DEFAULT),
 )
@@ -130,6 +135,12 @@ def check_names(verb: str, given: Mapping[str, Json], granted: Mapping[str, Json
     check_granted(granted, "queues", given["queue"])
 
 
+def check_not_pinned(space: Space | None) -> None:
+    """Raise InvalidInput where a verb would write to a pinned view."""
+    if space is not None and space.is_pinned:
+        raise InvalidInput("a pinned view is read-only; use the space it came from")
+
+
 class QueueTier:
     """The queues of a space, on its branch. Any thread may call it."""
 
@@ -152,8 +163,8 @@ class QueueTier:
     def call(
         self, verb: str, arguments: Mapping[str, Json], granted: Mapping[str, Json], /
     ) -> Json:
-        if self._space.is_pinned and VERBS[verb].writes:
-            raise InvalidInput("a pinned view is read-only; use the space it came from")
+        if VERBS[verb].writes:
+            check_not_pinned(self._space)
         return getattr(self, f"_{verb}")(**arguments)
 
     def close(self) -> None:

@@ -87,6 +87,8 @@ def test_what_is_refused_makes_no_store(store_path: Path, folder: Path) -> None:
         (["tasks"], "no store at"),
         (["task", "t1"], "no store at"),
         (["result", "t1"], "no store at"),
+        (["send", '{"task_id": "t1"}'], "give - for FILE"),
+        (["bridge"], "name the folder ROOT"),
         (["bridge", str(folder / "none")], "make it first"),
         (["bridge", file], "is no folder"),
         (["bridge", "/"], "the whole file system"),
@@ -171,3 +173,13 @@ def test_the_root_of_the_settings_is_used_and_judged(store_path: Path, folder: P
     assert decode(line) == task()
     with rote.open(store_path) as opened:
         assert opened.space("default").get("agent:task/t1") == task()
+
+
+def test_a_bridge_takes_the_root_of_the_settings(store_path: Path, folder: Path) -> None:
+    send(folder, store_path, task("t1"))
+    (folder / "mailbox").mkdir()
+    store_path.with_name("rote.toml").write_text('[host.agent]\nroot = "mailbox"\n')
+    assert run_json("agent", "bridge", store=store_path)["tasks_out"] == 1
+    (folder / "other").mkdir()
+    named = run_json("agent", "bridge", str(folder / "other"), store=store_path)
+    assert named["tasks_out"] == 1

@@ -230,3 +230,8 @@ def test_settings_of_a_server_are_named_by_an_option(tmp_path: Path) -> None:
     args = ("host", "call", "queue", "depth", '["alerts"]', "--config", str(settings), "--json")
     result = run(*args, "--store", url)
     assert decode(result.stdout) == {"ready": 1, "leased": 0, "dead": 0}
+
+
+def test_arguments_one_by_one_are_refused_with_advice(store: Path) -> None:
+    said = error_of(run("host", "call", "cache", "get", "m", "k", store=store))
+    assert """ARGS is one JSON list, such as '["a", 1]'""" in said

@@ -197,8 +197,32 @@ def test_a_grant_leaves_its_targets(store: rote.Store, root: Path) -> None:
     assert [item["task"]["task_id"] for item in flow.agent.tasks(status="all")["items"]] == ["mine"]
     for path in root.rglob("*.json*"):
         path.unlink()
-    assert flow.agent.bridge() == {**LEVEL, "tasks_out": 1}
+    told = flow.agent.bridge()
+    assert {**told, "rejected": []} == {**LEVEL, "tasks_out": 1}
+    places = [("tasks/openclaw_agent_tasks.jsonl", None), ("results", None)]
+    assert [(each["file"], each["line"]) for each in told["rejected"]] == places
+    assert all(each["reason"].startswith("1 of the space") for each in told["rejected"])
     assert host.agent.bridge() == {**LEVEL, "tasks_out": 1, "results_out": 1}
+
+
+def test_a_bridge_tells_what_of_the_files_is_outside_its_grant(
+    store: rote.Store, root: Path
+) -> None:
+    host = filed(store, root)
+    for folder in ("tasks", "results"):
+        (root / folder).mkdir()
+    both = [task("mine", target_agent="a"), task("other", target_agent="b")]
+    (root / "tasks/a.jsonl").write_bytes(b"\n".join(map(canonical, both)) + b"\n")
+    flow = host.scope(grant={"agent": {"targets": ["a"]}})
+    told = flow.agent.bridge()
+    why = "the target_agent is not among the targets of the grant"
+    rejected = [{"file": "tasks/a.jsonl", "line": 2, "reason": why}]
+    assert told == {**LEVEL, "tasks_in": 1, "rejected": rejected}
+    assert host.agent.bridge() == {**LEVEL, "tasks_in": 1}
+    (root / "results/other.json").write_bytes(canonical(result("other")))
+    rejected.append({"file": "results/other.json", "line": None, "reason": why})
+    assert flow.agent.bridge() == {**LEVEL, "rejected": rejected}
+    assert host.agent.bridge() == {**LEVEL, "results_in": 1}
 
 
 def _send(path: Path, number: int, answers: Any) -> None:

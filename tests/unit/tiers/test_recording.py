@@ -3,7 +3,8 @@
 import hashlib
 import multiprocessing
 import threading
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from rote.errors import (
 )
 from rote.testing.sources import SeededIds
 from rote.values import decode
+from tests.lowering import lower_limits
 
 SECRET = "hunter2-the-secret"
 
@@ -167,6 +169,45 @@ def test_the_first_difference_and_every_call_after_it_are_refused(
     assert left_over.value.code == "replay_differs"
 
 
+def test_a_difference_is_a_new_error_at_each_call(host: rote.Host, tmp_path: Path) -> None:
+    """The one error was raised again and again: its traceback had a line for each call before."""
+    recorded(host, tmp_path / "r.jsonl")
+    depths = []
+    with pytest.raises(InvalidInput) as last, bare().replay(tmp_path / "r.jsonl") as replaying:
+        for _ in range(5):
+            with pytest.raises(InvalidInput) as refused:
+                replaying.cache.get("n", "other")
+            depths.append(len(list(traceback.walk_tb(refused.value.__traceback__))))
+        replaying.cache.get("n", "other")
+    assert max(depths[1:]) == min(depths[1:])
+    assert last.value.details == refused.value.details
+    assert len(list(traceback.walk_tb(last.value.__traceback__))) <= depths[-1]
+    assert last.value is not refused.value
+
+
+def test_a_replay_that_ends_by_its_difference_tells_that(host: rote.Host, tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), host.record(tmp_path / "r.jsonl"):
+        raise ZeroDivisionError
+    with pytest.raises(InvalidInput) as refused, bare().replay(tmp_path / "r.jsonl") as replaying:
+        with pytest.raises(InvalidInput):
+            replaying.cache.get("n", "k")
+        replaying.cache.get("n", "k")
+    assert refused.value.__cause__ is None  # not the end, compared once more
+
+
+def test_a_difference_of_adapter_calls_names_the_terms_of_a_host(
+    host: rote.Host, tmp_path: Path
+) -> None:
+    recorded(host, tmp_path / "r.jsonl")
+    for calls in ([], [("n", "k", 1), ("n", "k", 2)]):
+        with (
+            pytest.raises(InvalidInput, match="the profile, grant, limits and redact"),
+            bare().replay(tmp_path / "r.jsonl") as replaying,
+        ):
+            for call in calls:
+                replaying.cache.set(*call)
+
+
 def test_calls_left_over_and_calls_too_many_differ(host: rote.Host, tmp_path: Path) -> None:
     recorded(host, tmp_path / "r.jsonl")
     with pytest.raises(InvalidInput) as refused, bare().replay(tmp_path / "r.jsonl") as replaying:
@@ -218,6 +259,66 @@ def test_one_at_a_time_scopes_included(host: rote.Host, tmp_path: Path) -> None:
     assert not (tmp_path / "s.jsonl").exists()
     with host.record(tmp_path / "s.jsonl"):
         pass
+
+
+class Watched(SeededIds):
+    """Ids that tell of each draw while it is made."""
+
+    tell: Callable[[], None] | None = None
+
+    def random_bytes(self, size: int, /) -> bytes:
+        if (tell := self.tell) is not None:
+            self.tell = None
+            tell()
+        return super().random_bytes(size)
+
+
+def test_one_that_begins_in_the_same_instant_is_refused(tmp_path: Path) -> None:
+    ids, told = Watched(3), list[str]()
+    with rote.open(":memory:", ids=ids) as store:
+        host = rote.Host("operator-controlled", store=store)
+
+        def begin_another() -> None:
+            try:
+                host.record(tmp_path / "s.jsonl").__enter__()
+                told.append("begun")
+            except InvalidInput as error:
+                told.append(str(error))
+
+        def begin_beside() -> None:
+            thread = threading.Thread(target=begin_another)
+            thread.start()
+            thread.join()
+
+        ids.tell = begin_beside
+        with host.record(tmp_path / "r.jsonl"):
+            host.cache.get("n", "k")
+        with pytest.raises(InvalidInput), host.record(tmp_path / "r.jsonl"):
+            pass
+        with host.record(tmp_path / "t.jsonl"):  # one that could not begin is in nobody's way
+            pass
+    assert len(told) == 1
+    assert "one at a time" in told[0]
+    assert len(lines_of(tmp_path / "r.jsonl")) == 3
+    assert {path.name for path in tmp_path.iterdir()} == {"r.jsonl", "t.jsonl"}
+
+
+def test_a_call_that_comes_after_the_end_finds_no_closed_file(
+    host: rote.Host, tmp_path: Path
+) -> None:
+    """Another thread may be on its way to the recording when the block is left."""
+    path = tmp_path / "r.jsonl"
+    given: Any = {"namespace": "n", "key": "k"}
+    with host.record(path):
+        recorder = host._shared.exchange
+    assert recorder is not None
+    assert recorder.call("cache.get", given, lambda: "made") == "made"
+    with host.replay(path):
+        replayer = host._shared.exchange
+    assert replayer is not None
+    with pytest.raises(InvalidInput, match="has ended"):
+        replayer.call("cache.get", given, lambda: "made")
+    assert len(lines_of(path)) == 2
 
 
 def test_a_block_that_fails_is_recorded_and_its_replay_fails_alike(
@@ -339,6 +440,18 @@ def test_a_recording_that_was_changed_is_refused(
         replaying.store.delete("urn:a:1")
 
 
+def test_a_line_that_no_replay_would_read_is_not_recorded(
+    host: rote.Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lower_limits(monkeypatch, {"RECORDING_LINE_BYTES_MAX": 10_000})
+    many = [{"password": n} for n in range(200)]  # small, until each one is a digest
+    with pytest.raises(LimitExceeded), host.record(tmp_path / "r.jsonl"):
+        with pytest.raises(LimitExceeded):
+            host.cache.set("n", "k", many)
+        host.cache.get("n", "other")
+    assert list(tmp_path.iterdir()) == []
+
+
 def _leave_in_a_fork(host: rote.Host, path: Path, answers: Any) -> None:
     try:
         with pytest.raises(RoteError), host.record(path):
@@ -435,11 +548,13 @@ def test_a_replay_compares_digests_and_passes_marks_on(host: rote.Host, tmp_path
 
 def test_messages_and_details_tell_nothing_of_it(tmp_path: Path) -> None:
     long = "q" * 30 + 'with "quotes" and \n lines'
-    for secret in (SECRET, long, "кот-в-мешке", "1234567"):
+    for secret in (SECRET, long, "кот-в-мешке", "1234567", "the king's own"):
+        around = f'say "{secret}"'
         host = rote.Host("compute-and-store", redact=["value", "path"])
         path = tmp_path / f"{len(secret)}.jsonl"
         error = InvalidInput(
-            f"the text {secret!r} and {secret} and {secret!r:.20}, {rote.canonical(secret)!r}",
+            f"the text {secret!r} and {secret} and {secret!r:.20}, {rote.canonical(secret)!r},"
+            f" {around!r}",
             value=secret,
             place=[{"text": f"<{secret}>"}],
         )
@@ -452,6 +567,7 @@ def test_messages_and_details_tell_nothing_of_it(tmp_path: Path) -> None:
             secret,
             secret[:18],
             repr(secret)[1:-1],
+            repr(around)[6:-2],
             rote.canonical(secret).decode()[1:-1],
         ):
             assert text not in shown

@@ -175,6 +175,9 @@ def test_positional_and_named_arguments_mix_in_methods() -> None:
     with pytest.raises(AttributeError):
         getattr(host, "nothing")  # noqa: B009
     assert not hasattr(host.cache, "__len__")
+    with pytest.raises(AttributeError, match="no adapter 'mail'; there are frame, cache"):
+        _ = host.mail  # type: ignore[attr-defined]
+    assert not hasattr(host, "_mail")
 
 
 # -- counting --------------------------------------------------------------------------------------
@@ -409,6 +412,7 @@ BAD: list[dict[str, Any]] = [
     {"memory": {"default_ttl_by_namespace": {"nowhere": 1}}}, {"memory": 1},
     {"queue": {"max_tries": 0}}, {"queue": {"lease_seconds": 0}}, {"queue": {"lease_seconds": 86_401}},
     {"queue": {"max_payload_bytes": -1}}, {"queue": {"retries": 1}}, {"queue": []},
+    {"queue": {"max_tries": 2**63}},
     {"agent": {"folder": "x"}}, {"agent": {"root": 1}}, {"fs": {}}, {"fs": {"sandbox_root": "/"}},
     {"redact": "password"}, {"redact": [1]}, {"clock": 1},
     {"space": "notes"}, {"store": "memory.db"},
@@ -514,3 +518,13 @@ def test_a_space_is_named_with_its_store_or_given_by_itself() -> None:
         assert pinned.store.get("urn:a:1") == 1
         with pytest.raises(InvalidInput):
             pinned.store.set("urn:a:1", 4)
+
+
+def test_a_host_without_a_store_is_not_made_with_the_file_of_one(tmp_path: Path) -> None:
+    with rote.open(tmp_path / "a.db") as store:
+        store.space("default").set("urn:a:1", 1)
+    options: dict[str, Any] = {"path": str(tmp_path / "a.db"), "allow_tables": ["*"]}
+    with pytest.raises(InvalidInput, match="is a store of Rote"):
+        rote.Host("compute-and-store", sqlite=options)
+    (tmp_path / "a.db").rename(tmp_path / "b.db")  # keys that are left behind are in nobody's way
+    rote.Host("compute-and-store", sqlite={**options, "create": True}).close()

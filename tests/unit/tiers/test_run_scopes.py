@@ -1,7 +1,7 @@
 """Scopes of a host in a run: threads, errors without secrets, and what a replay says of other writes."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import rote
 from rote.bridges.replays import differing_writes, read_original
 from rote.bridges.replays import replay as replay_run
 from rote.errors import InvalidInput, RoteError
+from rote.tiers.verbs import Verb
 from rote.values import decode
 
 SECRET = "hunter2-the-secret"
@@ -69,6 +70,86 @@ def test_calls_of_threads_are_recorded_one_at_a_time(
     # But for the appends, which a recording does not have, it would write the same.
     puts = [each for each in run.operations if each["op"] == "set" and "queue" in each["id"]]
     assert again.operations == puts
+
+
+class Waiting:
+    """An adapter whose get waits for a set."""
+
+    name = "cache"
+    switches: Mapping[str, bool] = {}
+    verbs: Mapping[str, Verb] = {}
+
+    def __init__(self) -> None:
+        self.waits, self.may_go = threading.Event(), threading.Event()
+
+    def call(self, verb: str, arguments: Any, granted: Any, /) -> Any:
+        if verb == "set":
+            self.may_go.set()
+            return {"ok": True}
+        self.waits.set()
+        return self.may_go.wait(5)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_call_that_waits_is_in_nobodys_way_where_nothing_is_recorded(
+    space: rote.Space, host: rote.Host
+) -> None:
+    """A take may wait for a minute, and another thread has leases to extend meanwhile."""
+    answers: list[Any] = []
+    with space.run(**TERMS) as run, host.scope(run=run) as flow:
+        waiting = Waiting()
+        flow._adapters["cache"] = waiting
+        thread = threading.Thread(target=lambda: answers.append(flow.cache.get("n", "k")))
+        thread.start()
+        assert waiting.waits.wait(5)
+        flow.cache.set("n", "k", 1)
+        thread.join()
+    assert answers == [True]
+
+
+def test_a_host_of_a_pinned_view_writes_nothing_in_a_run_either(space: rote.Space) -> None:
+    space.set("urn:a:1", 1)
+    host = rote.Host("operator-controlled", space=space.at(1))
+    envelope = {
+        "schema_version": "1.0", "task_id": "t", "requester_id": "r", "target_agent": "a",
+        "task_type": "x", "input": {},
+    }  # fmt: skip
+    calls: list[Any] = [
+        ("store", "set", ["urn:a:2", 1]), ("memory", "put", ["ops", "k", "i", {}]),
+        ("queue", "put", ["q", 1]), ("queue", "take", ["q"]), ("agent", "send_task", [envelope]),
+    ]  # fmt: skip
+    with space.run(**TERMS) as run, host.scope(run=run) as flow:
+        for adapter, verb, args in calls:
+            with pytest.raises(InvalidInput, match="pinned view"):
+                flow.call(adapter, verb, args)
+            assert verb not in flow.capabilities()["adapters"][adapter]
+        assert flow.store.get("urn:a:1") == 1
+    assert run.operations == []
+
+
+def test_what_looks_redacted_in_a_message_leads_no_replay_astray(
+    space: rote.Space, host: rote.Host, tmp_path: Path
+) -> None:
+    """Messages of others may hold something in the form of a redacted value."""
+    path, mark = tmp_path / "r.jsonl", {"$redacted": f"{'0' * 32}:{'0' * 64}"}
+    tools = [rote.ToolProfile("queue.take", "1")]
+    host.queue.put("q", {"x": mark, "password": mark})
+
+    def work(flow: rote.Host) -> None:
+        message = flow.queue.take("q")["message"]
+        flow.queue.ack("q", message["id"], message["lease"])
+        flow.cache.set("n", "k", {"password": SECRET})
+        flow.store.set("urn:a:1", {"password": SECRET, "y": message["payload"]})
+
+    with space.run(**TERMS, tools=tools, record=path) as run, host.scope(run=run) as flow:
+        work(flow)
+    assert space.get("urn:a:1")["y"] == {"x": mark, "password": mark}
+    with space.run(**TERMS, tools=tools, replay=path) as again, host.scope(run=again) as flow:
+        work(flow)
+    calls = [run.trace["events"][0]["tool_calls"] for run in (run, again)]
+    assert calls[0] == calls[1]
 
 
 def test_no_error_of_any_tier_tells_a_secret_while_the_run_is_recorded(

@@ -37,6 +37,10 @@ _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | _
 # The answers of the system to a link or a file where a folder should be.
 _NO_FOLDER = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK)
 _PERMISSIONS = 0o777
+_ADVICE = {
+    "max_read_bytes": "read a smaller file, or raise max_read_bytes",
+    "max_write_bytes": "write less, or raise max_write_bytes",
+}
 
 
 class Folder:
@@ -250,7 +254,9 @@ class Root:
 
 
 def too_large(limit: str, path: str, size: int, size_bytes_max: int) -> LimitExceeded:
-    return LimitExceeded(f"{limit}: {path!r:.80} in bytes", size=size, limit=size_bytes_max)
+    advice = _ADVICE.get(limit, "make it smaller")
+    what = f"{limit}: {path!r:.80} in bytes"
+    return LimitExceeded(what, size=size, limit=size_bytes_max, advice=advice)
 
 
 def _plain(found: os.stat_result, path: str) -> os.stat_result:

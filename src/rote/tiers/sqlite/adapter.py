@@ -208,7 +208,12 @@ class Tables:
         bound = self._bounds[limit]
         if limit == "max_memory_bytes":
             return LimitExceeded(f"{limit}: the memory in bytes", size=bound, limit=bound)
-        return LimitExceeded(f"{limit}: {error['message']}", size=error["size"], limit=bound)
+        return LimitExceeded(
+            f"{limit}: {error['message']}",
+            size=error["size"],
+            limit=bound,
+            advice=f"ask for {'fewer rows' if limit == 'max_rows' else 'less'}, or raise {limit}",
+        )
 
 
 def _check_file(path: str, *, create: bool, store_path: Path | None) -> None:

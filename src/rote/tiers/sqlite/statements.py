@@ -181,9 +181,11 @@ class Statements:
         self._judge.begin()
         try:
             yield cursor
-        except apsw.Error as error:
+        except (apsw.Error, KeyError) as error:
             if self._judge.has_denied or isinstance(error, apsw.AuthError):
                 raise self._judge.refusal() from None
+            if isinstance(error, apsw.BindingsError | KeyError):
+                raise _unfit(params) from None
             raise
         finally:
             self._judge.end()
@@ -217,6 +219,15 @@ def _check_names(cursor: apsw.Cursor, params: Any) -> None:
         surplus = sorted(set(params) - set(cursor.bindings_names))
         if surplus:
             raise Refused("bad_arguments", f"the statement has no parameter {surplus[0]!r:.80}")
+
+
+def _unfit(params: Any) -> Refused:
+    """Return the refusal of parameters that are too many or too few."""
+    if not params:
+        words = "the statement has parameters, and params gives no values for them"
+    else:
+        words = "params does not give one value for each parameter of the statement"
+    return Refused("bad_arguments", f"{words}; give a list for ?, an object for :name")
 
 
 def _check_kind(cursor: apsw.Cursor, word: str, words: frozenset[str], *, has_rows: bool) -> None:

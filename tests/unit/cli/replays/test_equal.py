@@ -44,6 +44,26 @@ def test_the_same_program_is_equal_calls_nothing_and_leaves_nothing(store: Path)
     assert everything(store) == before
 
 
+def test_adapter_calls_are_counted(store: Path) -> None:
+    program = """
+import rote
+
+def work(run):
+    with (
+        rote.open("memory.db") as store,
+        rote.Host("compute-and-store", store=store, space="team") as host,
+        host.scope(run=run) as flow,
+    ):
+        flow.cache.set("n", "k", 1)
+        flow.cache.get("n", "k")
+        flow.frame.set("a", 1)
+"""
+    record(store, program, run_id="tuesday")
+    write(program)
+    said = replay(store, run_id="tuesday").stdout
+    assert said.endswith("0 events, 0 tool calls, 2 adapter calls, the same writes\n")
+
+
 def test_programs_are_told_the_same(store: Path) -> None:
     write(PROGRAM)
     answer = answer_of(store, expected=0)

@@ -432,7 +432,9 @@ def test_a_thread_that_tells_of_an_error_waits_for_no_other(path: Path) -> None:
 def test_a_bound_of_no_rows_lets_none_through(path: Path) -> None:
     box = opened(path, max_rows=0)
     assert call(box, "query", "SELECT 1 WHERE 0") == {"columns": ["1"], "rows": []}
-    assert isinstance(refusal(box, "query", "SELECT 1"), LimitExceeded)
+    error = refusal(box, "query", "SELECT 1")
+    assert isinstance(error, LimitExceeded)
+    assert str(error).endswith("ask for fewer rows, or raise max_rows")
     box.close()
 
 
@@ -451,6 +453,12 @@ def test_parameters_must_fit(box: Tables) -> None:
         ("SELECT ?", "x"), ("SELECT ?", [{"$bytes": 1}]),
     ):  # fmt: skip
         assert code(box, "query", sql, params) == "bad_arguments", (sql, params)
+    for sql, params, why in (
+        ("SELECT ?", None, "the statement has parameters, and params gives no values"),
+        ("SELECT ?", [1, 2], "params does not give one value for each parameter"),
+        ("SELECT :a, :b", {"b": 1}, "params does not give one value for each parameter"),
+    ):  # fmt: skip
+        assert why in str(refusal(box, "query", sql, params))
     assert code(box, "query", "SELECT '\ud800'") == "not_text"
 
 
@@ -497,8 +505,12 @@ def test_no_stores_file_is_for_statements(tmp_path: Path) -> None:
             rote.Host("compute-and-store", store=store, sqlite=options)
         with pytest.raises(InvalidInput):
             rote.Host("compute-and-store", space=space, sqlite=options)
-        # A host of another store, or of none, learns it from the file.
-        with rote.Host("compute-and-store", sqlite=options) as host:
+        with pytest.raises(InvalidInput):
+            rote.Host("compute-and-store", sqlite=options)
+        # A host that sees no keys beside the file learns it from the file.
+        link = tmp_path / "link.db"
+        link.symlink_to(path)
+        with rote.Host("compute-and-store", sqlite={**options, "path": str(link)}) as host:
             for _ in range(2):
                 with pytest.raises(Denied) as caught:
                     host.sqlite.query("SELECT count(*) AS n FROM facts")
