@@ -3,7 +3,7 @@
 Whatever is not of the right form lies outside every path.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from rote.access.paths import range_within, selector_within, within
@@ -74,10 +74,11 @@ def _reads(command: c.MakeCommit, path: str) -> Iterator[bool]:
         else:
             yield _is_range_inside(read.get("from"), read.get("to"), path)
     yield _is_sequence(command.answers)
-    for answer in command.answers:
+    answers: Sequence[Any] = command.answers  # members are as they were sent
+    for answer in answers:
         yield type(answer) is AnswerRead and _is_sequence(answer.ranges)
         for each in answer.ranges:
-            yield _is_sequence(each) and len(each) == 3 and _is_range_inside(*each[1:], path)
+            yield _is_sequence(each) and len(each) == 3 and _is_range_inside(each[1], each[2], path)
 
 
 def _selectors(query: Any, path: str) -> Iterator[bool]:

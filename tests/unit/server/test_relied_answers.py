@@ -39,7 +39,7 @@ def retrieval(served: Served, path: str, root: str | None = None) -> tuple[dict[
     request = {**REQUEST, "store_paths": [path]}
     package: Any = rote.retrieve(request, store=served.store, root=root or ".")
     assert package["selection"]["selected"]
-    call = {"name": "retrieve", "request": request, "own": [], "root": root}
+    call: dict[str, Any] = {"name": "retrieve", "request": request, "own": [], "root": root}
     return call, retrieve_digest(package)
 
 
@@ -71,7 +71,7 @@ def test_a_commit_does_not_tell_of_what_is_outside_a_path(served: Served) -> Non
     cyd = Signer(
         served.server, "cyd", proofs=[served.lend("ben", "cyd", right="write", path="urn:entity:")]
     )
-    query = {"select": {B: {}}}
+    query: dict[str, Any] = {"select": {B: {}}}
     digest = query_digest(served.notes.query(query))
     call = {"name": "query", "query": query}
     assert relying(served, served.ben, call, digest).status == 200
@@ -84,7 +84,7 @@ def test_a_pending_run_does_not_tell_of_another_space(served: Served) -> None:
     call, digest = retrieval(served, "rote:secret:1")
     row = pending_run(served, [{"op": "set", "id": A, "value": 7}])
     operations = [{"op": "set", "id": A, "value": 7}]
-    ranges = [("main", "urn:entity:", "urn:entity;")]
+    ranges: list[tuple[str, str, str | None]] = [("main", "urn:entity:", "urn:entity;")]
     payload = PendingCommit(operations, [], [NotedAnswer(call, digest, ranges)]).text()
     row["body"]["payload"] = payload
     assert served.ben.command("put_side", row).status == 200
