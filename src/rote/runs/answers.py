@@ -130,12 +130,13 @@ class RunQuestions:
         hash = port.answer(space, GetHead(version)).hash
         root = read.call.get("root")
         moment = Moment(port, info, read.branch, version, hash, version, read.now, root)
-        ask = _ASKED.get(read.call.get("name", ""))
+        name = read.call.get("name")
+        ask = _ASKED.get(name) if type(name) is str else None
         if ask is None:
-            raise InvalidInput("there is no such question", name=str(read.call.get("name"))[:80])
+            raise InvalidInput("there is no such question", name=str(name)[:80])
         try:
             return ask(moment, read.call)
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             raise InvalidInput(f"a question is malformed: {error}") from None
 
 

@@ -3,10 +3,11 @@
 Whatever is not of the right form lies outside every path.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from rote.access.paths import range_within, selector_within, within
+from rote.contract import AnswerRead
 from rote.contract import commands as c
 from rote.values.ranges import prefix_end
 
@@ -72,8 +73,12 @@ def _reads(command: c.MakeCommit, path: str) -> Iterator[bool]:
             yield _is_range_inside(prefix, end, path)
         else:
             yield _is_range_inside(read.get("from"), read.get("to"), path)
-    for answer in command.answers:
-        yield from (_is_range_inside(start, end, path) for _, start, end in answer.ranges)
+    yield _is_sequence(command.answers)
+    answers: Sequence[Any] = command.answers  # members are as they were sent
+    for answer in answers:
+        yield type(answer) is AnswerRead and _is_sequence(answer.ranges)
+        for each in answer.ranges:
+            yield _is_sequence(each) and len(each) == 3 and _is_range_inside(each[1], each[2], path)
 
 
 def _selectors(query: Any, path: str) -> Iterator[bool]:

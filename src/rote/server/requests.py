@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from rote.access.tokens import find_secret
 from rote.contract import IdSource
 from rote.errors import InvalidInput, LimitExceeded
 from rote.server.messages import Head, Headers, Once
@@ -35,7 +36,8 @@ def head_of(scope: dict[str, Any], *, behind_proxy: bool) -> Head:
 def request_id(head: Head, ids: IdSource) -> bytes:
     """Return the client's name for a request, if it has a good one, or a new one."""
     given = head.all(b"x-request-id")
-    if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]):
+    # A token has the form of a good name, too, and this one is logged.
+    if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) and not find_secret(given[0].decode()):
         return given[0]
     return ids.random_bytes(8).hex().encode()
 

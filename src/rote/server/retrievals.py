@@ -53,7 +53,7 @@ def _open_state(open_space: OpenSpace, path: str) -> Named:
 
 def _check_files(request: Any, root: Path | None) -> None:
     """Refuse every file of a request that is not a plain one below the root, by plain folders."""
-    for path in _files_in(request):
+    for path in files_in(request):
         if root is None:
             raise Denied(
                 "this server reads no files; name spaces, rote:<space>, in store_paths",
@@ -71,7 +71,7 @@ def _check_files(request: Any, root: Path | None) -> None:
             folder.look_for_file(name)
 
 
-def _files_in(request: Any) -> list[str]:
+def files_in(request: Any) -> list[str]:
     """Return the paths of files in a request; what is no text is refused with the request."""
     given = request if type(request) is dict else {}
     paths, trust = given.get("store_paths"), given.get("trust_filter")

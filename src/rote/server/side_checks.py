@@ -6,7 +6,7 @@ and none of them may stumble over what a client has sent.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from msgspec import Struct, ValidationError, convert
@@ -49,8 +49,12 @@ _NEXT: dict[str | None, tuple[str, ...]] = {
 Find = Callable[[str, str], SideRow | None]  # a row as it is, by kind and key
 
 
+def _is_one_of(kind: Any, kinds: Collection[str]) -> bool:
+    return type(kind) is str and kind in kinds  # what is no text, the kernel refuses
+
+
 def check_readable(kind: Any) -> None:
-    if kind in HIDDEN:
+    if _is_one_of(kind, HIDDEN):
         raise Denied(f"side rows of kind {kind!r} are the server's own")
 
 
@@ -59,11 +63,14 @@ def check_written(kind: Any, key: Any, body: Json, find: Find, *, is_stamped: bo
 
     is_stamped  the commit adds its version and its time to the row
     """
-    if kind in _UNWRITABLE:
+    if _is_one_of(kind, _UNWRITABLE):
         raise Denied(f"side rows of kind {kind!r} are written by Rote alone")
     if kind == RUN:
         before = find(RUN, key) if type(key) is str and key else None
         _check_run(key, body, before, is_stamped=is_stamped)
+        pending = pending_of(kind, body)
+        if pending is not None:
+            check_guards(pending[1].guards, find)  # recovery makes its commit, and asks nobody
     elif kind == LEASE:
         _typed(body, Lease, LEASE)
     elif kind == MESSAGE:
@@ -75,12 +82,15 @@ def check_written(kind: Any, key: Any, body: Json, find: Find, *, is_stamped: bo
 
 
 def check_dropped(kind: Any) -> None:
-    if kind in _UNWRITABLE or kind == RUN:
+    if _is_one_of(kind, _UNWRITABLE | {RUN}):
         raise Denied(f"side rows of kind {kind!r} are dropped by Rote alone")
 
 
 def check_guards(guards: Sequence[Guard], find: Find) -> None:
     for guard in guards:
+        if guard.kind == RUN and type(guard.body) is dict and guard.body.get("payload") is not None:
+            # What a run will write is judged where its row is put.
+            raise InvalidInput("a run becomes pending by put_side, not by a commit")
         if guard.drop:
             check_dropped(guard.kind)
         else:

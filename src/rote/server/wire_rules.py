@@ -4,18 +4,23 @@
 still the newest, and bound to the path of its principal.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
-from msgspec import structs
+from msgspec import ValidationError, convert, structs
 
 from rote.access.acl import check_usable, parse_acl
 from rote.access.refusals import acl_alone, lacks_right
 from rote.access.rights import Held, covers
-from rote.contract import OnlyIf, Port, SideRow, View
+from rote.contract import AnswerRead, Guard, OnlyIf, Port, SideRow, View
 from rote.contract import commands as c
 from rote.errors import InvalidInput
+from rote.kernel.committing.jobs import check_structs
 from rote.patch import apply
+from rote.retrieval.spaces import parts_of
+from rote.runs.run_rows import NotedAnswer
 from rote.server.gates import Look
+from rote.server.retrievals import files_in
 from rote.server.side_checks import (
     check_dropped,
     check_guards,
@@ -27,6 +32,7 @@ from rote.server.side_checks import (
 from rote.values import Encoded, Json, decode_canonical
 
 _MAIN = "main"
+A = TypeVar("A", AnswerRead, NotedAnswer)
 
 
 def checked(port: Port, space: str, look: Look, held: Held, command: Any) -> Any:
@@ -44,14 +50,18 @@ def checked(port: Port, space: str, look: Look, held: Held, command: Any) -> Any
             check_dropped(command.kind)
         case c.PutSide():
             check_written(command.kind, command.key, command.body, find)
-            command = _with_acl_in_run(command, space, look)
+            command = _with_rules_in_run(port, command, space, look)
         case c.MakeCommit():
+            check_structs(command.guards, Guard, "guards")
+            _check_answers(command.answers)
             check_reserved_key(command.key, command.guards)
             check_guards(command.guards, find)
+            answers = _askable(port, space, command.answers, path=held.path)
+            command = structs.replace(command, answers=answers)
             if _writes_acl(command.operations, space):
                 return _commit_of_acl(port, space, look, command)
         case c.Merge():
-            _check_merge(port, space, command)
+            command = _checked_merge(port, space, command)
         case c.Erase():
             _check_erase(space, command)
         case c.Query() | c.Values() | c.Watch():
@@ -111,20 +121,25 @@ def check_owns_all(look: Look, command: str) -> None:
         raise lacks_right(command, "owner")
 
 
-def _check_merge(port: Port, space: str, command: c.Merge) -> None:
-    """Refuse a merge that would change the ACL, which is main's."""
-    if command.target != _MAIN:
-        return
+def _checked_merge(port: Port, space: str, command: c.Merge) -> c.Merge:
+    """Refuse a merge that would change the ACL, which is main's.
+
+    The source may move after the look; with its condition the merge fails rather than write the ACL.
+    """
     if isinstance(command.resolutions, dict) and space in command.resolutions:
         raise acl_alone("merge")
+    if command.target != _MAIN:
+        return command
     (ours,) = port.answer(space, c.Read((space,)))
     (theirs,) = port.answer(space, c.Read((space,), View(command.source)))
+    ready = structs.replace(command, only_if=OnlyIf(space, ours.version, _MAIN))
     if ours.hash == theirs.hash:
-        return
+        return ready
     rehearsed = port.answer(space, structs.replace(command, dry_run=True, key=None, attempt=None))
     touched = {*rehearsed.merged, *(conflict.id for conflict in rehearsed.conflicts)}
     if space in touched:
         raise acl_alone("merge")
+    return ready
 
 
 def _check_erase(space: str, command: c.Erase) -> None:
@@ -135,7 +150,7 @@ def _check_erase(space: str, command: c.Erase) -> None:
         raise acl_alone("erase")
 
 
-def _with_acl_in_run(command: c.PutSide, space: str, look: Look) -> c.PutSide:
+def _with_rules_in_run(port: Port, command: c.PutSide, space: str, look: Look) -> c.PutSide:
     """Return the row of a run whose pending commit depends on the ACL, as any commit does.
 
     Whoever recovers the run commits it later, when the right to write may be gone.
@@ -146,11 +161,53 @@ def _with_acl_in_run(command: c.PutSide, space: str, look: Look) -> c.PutSide:
     run, pending = found
     if _writes_acl(pending.operations, space):
         raise acl_alone("put_side")
-    if look.version is None:
-        return command
-    read = {"id": space, "version": look.version, "branch": _MAIN}
-    payload = structs.replace(pending, reads=[*pending.reads, read]).text()
+    answers, reads = _askable(port, space, pending.answers, path=None), pending.reads
+    if look.version is not None:
+        reads = [*reads, {"id": space, "version": look.version, "branch": _MAIN}]
+    payload = structs.replace(pending, reads=reads, answers=answers).text()
     return structs.replace(command, body=structs.replace(run, payload=payload).body())
+
+
+# -- answers that a commit relies on ---------------------------------------------------------------
+
+
+def _check_answers(answers: Any) -> None:
+    """Refuse answers whose members have not their types: the kernel relies on them."""
+    check_structs(answers, AnswerRead, "answers")
+    try:
+        for answer in answers:
+            convert(structs.asdict(answer), AnswerRead)
+    except ValidationError as error:
+        raise InvalidInput(f"answers: {error}", argument="answers") from None
+
+
+def _askable(port: Port, space: str, answers: Sequence[A], *, path: str | None) -> list[A]:
+    """Return the answers, without the questions that the kernel must not ask for this principal.
+
+    It asks as the store itself. An answer from a file or another space, or for a principal with a path,
+    would tell by a conflict what it may not read. Without its question an answer counts as changed.
+    """
+    if path is None and any(answer.call.get("name") == "retrieve" for answer in answers):
+        names = {space, port.answer(space, c.Describe()).name}
+    else:
+        names = {space}
+    return [
+        answer if path is None and _is_of(names, answer.call) else structs.replace(answer, call={})
+        for answer in answers
+    ]
+
+
+def _is_of(names: set[str], call: dict[str, Any]) -> bool:
+    """Whether a question is about this space alone."""
+    if call.get("name") != "retrieve":
+        return True
+    request = call.get("request")
+    paths = request.get("store_paths") if type(request) is dict else None
+    return (
+        type(paths) is list
+        and not files_in(request)
+        and all(type(path) is str and parts_of(path)[0] in names for path in paths)
+    )
 
 
 def _plain(value: Json | Encoded) -> Json:

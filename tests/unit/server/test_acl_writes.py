@@ -24,7 +24,7 @@ from rote.contract.commands import (
     Read,
     Work,
 )
-from rote.errors import NotFound
+from rote.errors import Denied, NotFound
 from rote.kernel.kernel import TABLE as KERNEL
 from rote.opening.sources import SystemClock
 from rote.server.admission import Admission
@@ -121,7 +121,9 @@ def test_no_merge_erasure_or_run_changes_the_acl(served: Served) -> None:
         for given in ({"source": "side"}, {"source": "side", "on_conflict": "theirs"}):
             assert caller.command("merge", given).json["error"]["details"]["reason"] == "acl_alone"
         resolutions = {did: {"value": served.acl({BEN: "owner"})}}
-        assert caller.command("merge", {"source": "side", "resolutions": resolutions}).status == 403
+        for given in ({"source": "side"}, {"source": "main", "target": "side"}):
+            reply = caller.command("merge", {**given, "resolutions": resolutions})
+            assert reply.json["error"]["details"]["reason"] == "acl_alone"
         named: list[dict[str, Any]] = [
             {"id": did}, {"ids": [A, did]}, {"prefix": "did:"}, {"prefix": ""},
         ]  # fmt: skip
@@ -326,3 +328,24 @@ def test_a_write_holds_only_under_the_acl_of_its_commit(command: Command[Any], c
         assert (last.author, [fact.id for fact in last.facts]) == (None, [notes.did])
         assert port.answer(notes.did, GetSide("note", "k")) is None
         assert port.answer(notes.did, GetSide("note", "kept")) is not None
+
+
+@pytest.mark.parametrize(
+    "who", [Principal(BEN, BEN), Principal("operator", None, is_operator=True)]
+)
+def test_a_branch_that_moves_under_a_merge_does_not_bring_an_acl(who: Principal) -> None:
+    with rote.open(":memory:") as store:
+        notes = store.space("notes")
+        notes.set(A, 1)
+        notes.grant(BEN, "write")
+        side = notes.create_branch("side")
+        side.set(B, 2)
+        meddling = Meddling(port_of_store(store))
+        admission = Admission(meddling, open_creation=False, clock=SystemClock())
+        admitted = admission.admit(who, TABLE["merge"], "notes").port
+        acl = {"kind": "acl/1", "grants": {BEN: "owner"}}
+        meddling.meddle = lambda: side.set(notes.did, acl)
+        with pytest.raises(Denied) as raised:
+            admitted.answer(notes.did, Merge("side"))
+        assert raised.value.details["reason"] == "acl_alone"
+        assert (notes.acl() or {})["grants"] == {BEN: "write"}

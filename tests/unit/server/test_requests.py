@@ -285,6 +285,8 @@ def test_a_good_request_id_is_the_clients(wire: Wire) -> None:
     assert wire.ask("POST", READ, BODY, x_request_id=good).headers["rote-request"] == good
     for bad in ("", "x" * 65, "a b", "a\xe4", "<script>"):
         assert wire.ask("POST", READ, BODY, x_request_id=bad).headers["rote-request"] != bad
+    token = "rote_" + "0" * 12 + "_" + "x" * 43  # it would be logged
+    assert wire.ask("POST", READ, BODY, x_request_id=token).headers["rote-request"] != token
 
 
 def test_an_answer_of_a_space_says_the_head_it_was_made_at(wire: Wire, server: Serving) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from rote.contract import Guard
 from rote.runs.identities import payload_fingerprint
 from rote.runs.run_rows import PendingCommit
 from rote.testing.keys import did_of
@@ -131,6 +132,41 @@ def test_a_pending_run_is_not_recovered_under_an_older_acl(served: Served) -> No
     (record,) = served.store.recover()
     assert (record.run_id, record.state) == ("r1", "commit_aborted")
     assert served.notes.get(A) == 1
+
+
+def pending_run(served: Served, operations: list[Any], **more: Any) -> dict[str, Any]:
+    """Return the row of a run, opened by ben, that is to be committed by whoever recovers it."""
+    version = served.notes.version
+    opened = {**RUN, "snapshot_version": version, "base_version": version}
+    for kind, key, body in (("run", "r1", opened), ("lease", "o", {"until": 1})):
+        row = {"kind": kind, "key": key, "body": body, "fence": 0}
+        assert served.ben.command("put_side", row).status == 200
+    body = {
+        **opened,
+        "state": "commit_pending",
+        "payload": PendingCommit(operations, [], [], **more).text(),
+        "payload_fingerprint": payload_fingerprint("main", operations),
+    }
+    return {"kind": "run", "key": "r1", "body": body, "fence": 1}
+
+
+def test_no_guard_hands_a_write_to_recovery(served: Served) -> None:
+    operation = {"op": "set", "id": served.notes.did, "value": served.acl({BEN: "owner"})}
+    before = served.notes.acl()
+    row = pending_run(served, [operation])
+    assert served.ben.set(A, 5, guards=[row]).status == 400
+    served.store.recover()
+    assert served.notes.acl() == before
+    assert served.notes.get(A) == 1
+
+
+@pytest.mark.parametrize("kind", ["delegation", "attempt", "key", "checkpoint"])
+def test_what_a_pending_run_claims_is_judged(served: Served, kind: str) -> None:
+    operations = [{"op": "set", "id": A, "value": 7}]
+    row = pending_run(served, operations, guards=[Guard(kind, "k" * 32, 0, {"forged": True})])
+    assert served.ben.command("put_side", row).status == 403
+    served.store.recover()
+    assert served.side(kind, "k" * 32) is None
 
 
 def test_reserved_keys_are_for_runs(served: Served) -> None:

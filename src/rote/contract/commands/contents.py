@@ -337,7 +337,8 @@ class DeleteBranch(Command[Commit], frozen=True, gc=False):
 class Merge(Command[MergeResult], frozen=True, gc=False):
     """Apply the changes of the source to the target as one commit.
 
-    Conflicts are an answer, not an error; with conflicts nothing is written.
+    Conflicts are an answer, not an error; with conflicts nothing is written. A merge that would itself
+    write the entity of its `only_if` fails like one whose condition does not hold.
     """
 
     source: str

@@ -20,7 +20,7 @@ from msgspec import Struct
 from rote.contract import Caller, ContentRule, MergeConflict, MergeResult, Resolution
 from rote.contract.commands import Merge
 from rote.contract.operations import DELETE, SET, Operation, value_bytes
-from rote.errors import InvalidInput
+from rote.errors import Conflict, InvalidInput, ReadConflict
 from rote.kernel.branching.merge_bases import NO_BASE, Ground, resolve
 from rote.kernel.committing.commits import commit_task
 from rote.kernel.committing.content_checks import check_content, content_fault
@@ -86,12 +86,23 @@ class MergeTask(Struct):
         # Also for a plan that an earlier attempt of this task has made, and that is still valid.
         if self.plan.status != "merged":
             return None
+        _check_kept(request, self.plan)
         # A copy for each attempt, because planning the commit writes into it.
         job.operations, job.known = self.plan.operations, dict(self.plan.before)
         event = merge_event(
             space.branches, request.source, self.plan.source_version, self.plan.bases
         )
         return Prepared(target, canonical(event))
+
+
+def _check_kept(request: Merge, plan: MergePlan) -> None:
+    """Raise Conflict when the merge itself would write the entity that its condition names."""
+    kept = request.only_if
+    if kept is not None and kept.branch == request.target and kept.id in plan.before:
+        conflict = ReadConflict.of_entity(
+            kept.id, branch=kept.branch, expected_version=kept.version, actual=(plan.version, None)
+        )
+        raise Conflict((conflict,))
 
 
 def merge_event(

@@ -63,8 +63,8 @@ def read_page(space: OpenSpace, command: ReadPage) -> StatePage:
 def _known(command: ReadPage) -> Sequence[str | None]:
     """Return the hash that the caller has for each id; raise for a malformed command."""
     ids, known = command.ids, command.known
-    for given, name in ((ids, "ids"), (known, "known")):
-        if given is not None and type(given) not in (list, tuple):
+    for given, name in ((ids, "ids"), (() if known is None else known, "known")):
+        if type(given) not in (list, tuple):
             raise InvalidInput(f"{name} must be a list", argument=name)
     if len(ids) > PAGE_MAX:
         raise LimitExceeded("the number of ids", size=len(ids), limit=PAGE_MAX)
