@@ -27,7 +27,7 @@ class Origins:
 
     def __init__(self, settings: Settings, *, host: str, port: int, scheme: str) -> None:
         own = {shown_host(host), shown_host(settings.host)}
-        if is_loopback(host):
+        if is_loopback(host) or is_wildcard(host):
             own |= set(_LOOPBACK_NAMES)
         hosts = {f"{name}:{port}" for name in own}
         if port == _PORTS[scheme]:
@@ -79,6 +79,14 @@ def preflight(methods: Iterable[str]) -> Headers:
 def is_loopback(address: str) -> bool:
     try:
         return ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def is_wildcard(address: str) -> bool:
+    """Whether an address stands for all of a machine, loopback among them."""
+    try:
+        return ip_address(address).is_unspecified
     except ValueError:
         return False
 

@@ -5,7 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 import rote
+from rote.errors import InvalidInput
+from rote.server.messages import Head
+from rote.server.origins import Origins
 from rote.server.serving import Serving
+from rote.server.settings import Settings
 from rote.testing.serving import serving
 from rote.values import decode
 from tests.wires import Wire
@@ -130,6 +134,22 @@ def test_a_server_answers_only_to_its_own_names(wire: Wire) -> None:
                  f"127.0.0.1.evil.example:{port}", "", "rote.example.evil"):  # fmt: skip
         reply = wire.ask("POST", READ, BODY, host=host)
         assert (reply.status, reply.code) == (421, "host"), host
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_a_server_at_every_address_answers_to_the_names_of_loopback(host: str) -> None:
+    settings = Settings(host=host, allow_hosts=("rote.example",))
+    origins = Origins(settings, host=host, port=7474, scheme="http")
+
+    def check(name: str) -> None:
+        origins.check(Head("GET", b"/health", b"", ((b"host", name.encode()),)))
+
+    for name in ("localhost:7474", "127.0.0.1:7474", "[::1]:7474", "rote.example"):
+        check(name)
+    for name in ("localhost", "localhost:1", "evil.example:7474", "10.0.0.1:7474"):
+        with pytest.raises(InvalidInput) as caught:
+            check(name)
+        assert caught.value.code == "host", name
 
 
 def test_a_page_of_another_origin_is_refused(wire: Wire) -> None:
