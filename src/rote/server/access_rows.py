@@ -196,9 +196,11 @@ ACCESS_ROWS = (
     ),
     ServerRow(
         "acl_write", "owner", "none", True, AclWritten, _write_acl, bound="commit_bytes",
-        answers=Commit,
+        commits=True, answers=Commit,
     ),
-    ServerRow("revoke", "owner", "free", True, RevokeAsked, _revoke, answers=Commit),
+    ServerRow(
+        "revoke", "owner", "free", True, RevokeAsked, _revoke, commits=True, answers=Commit
+    ),
 )  # fmt: skip
 ACCESS_ROUTES = (
     Route("POST", "/v1/grants", "grant_create", _grants("grant_create"), answer=Granted),

@@ -13,6 +13,7 @@ from rote.server.messages import Headers, Http, Response
 from rote.server.parameters import BRANCH, parameters
 from rote.server.ranges import parse_range
 from rote.server.requests import once_in
+from rote.server.rows import note_head
 from rote.server.statuses import error_response
 from rote.server.visits import Visit, json, visit
 from rote.values import decode
@@ -167,7 +168,9 @@ class PutUpload(BlobUpload):
     def _finished(self) -> Response:
         members = {name: getattr(self._command, name) for name in PutBlob.__struct_fields__}
         hash = self._answer(PutBlob(**{**members, "upload": self._upload}))
-        visit(self._http, "blob_put")  # so that the answer tells the version of its commit
+        service, seen = self._http.service, self._http.seen
+        is_repeatable = self._command.key is not None or self._command.attempt is not None
+        note_head(seen, service.look(seen), is_repeatable=is_repeatable)
         return json(encode({"hash": hash, "size": self._offset}))
 
 

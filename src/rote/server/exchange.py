@@ -324,8 +324,9 @@ class Exchange:
             name or "", status, seconds, code=code,
             bytes_in=self._in_bytes, bytes_out=self._out_bytes,
         )  # fmt: skip
-        if name == "commit":
-            app.metrics.committed(self._outcome(status), seconds)
+        outcome = self._outcome(status)
+        if row is not None and row.commits and outcome is not None:
+            app.metrics.committed(outcome, seconds)
         members: dict[str, Any] = {
             "time": app.now(),
             "request": self._request_id.decode(),
@@ -347,10 +348,13 @@ class Exchange:
         else:
             app.log.note(Entry(**members))
 
-    def _outcome(self, status: int) -> str:
-        if status == 200:
-            return "replayed" if self._seen.is_replayed else "committed"
-        return "conflict" if status == 409 else "refused"
+    def _outcome(self, status: int) -> str | None:
+        """Return what became of a commit; None where an answer says that none was needed."""
+        if self._seen.outcome is not None:
+            return self._seen.outcome
+        if status in (409, 412):
+            return "conflict"
+        return None if 200 <= status < 300 else "refused"
 
 
 def _take(upload: Upload, digest: "_Hash", piece: bytes) -> None:

@@ -80,6 +80,11 @@ def call_verb(space: Space, command: str, call: MemoryCall) -> dict[str, Json]:
     return result
 
 
+def is_repeatable(command: str, call: MemoryCall) -> bool:
+    """Whether a call that was made before gets its first answer."""
+    return bool(call.key or call.attempt or bind(command, call).get("key"))
+
+
 class AttemptPort(PortLayer):
     """A port for one verb, whose commit is made under an attempt.
 

@@ -1,7 +1,7 @@
 """Requests and responses, as routes and authentication see them: plain data, no sockets."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -52,7 +52,8 @@ class Seen:
     space: str | None = None  # the did
     version: int | None = None  # the answer was made at this head, or later
     erased: int = 0  # the version of the newest erasure; 0 without one
-    is_replayed: bool = False  # whether the answer is a commit that was made before
+    # What became of the commit that was asked for; None while there is none.
+    outcome: Literal["committed", "replayed"] | None = None
 
 
 class Response(Struct, frozen=True):

@@ -19,10 +19,18 @@ from rote.server.ledgers import (
     list_runs,
     put_receipt,
 )
-from rote.server.memories import VERBS, AttemptPort, MemoryCall, call_verb, ids_of, range_of
+from rote.server.memories import (
+    VERBS,
+    AttemptPort,
+    MemoryCall,
+    call_verb,
+    ids_of,
+    is_repeatable,
+    range_of,
+)
 from rote.server.messages import Seen
 from rote.server.retrievals import RetrieveAsked, examine_for
-from rote.server.rows import Asked, Bound, ServerRow, note_commit
+from rote.server.rows import Asked, Bound, ServerRow, note_commit, note_head
 from rote.server.visits import held
 from rote.space import Space
 from rote.space.receipts import add_receipt
@@ -42,7 +50,8 @@ def memory_row(name: str) -> ServerRow:
         space = held(asked.service.store, port, asked.space)
         result = call_verb(space, name, call)
         if verb.right != "read":
-            asked.seen.version = asked.service.look(asked.seen)  # that of its commit, or later
+            head = asked.service.look(asked.seen)  # that of its commit, or later
+            note_head(asked.seen, head, is_repeatable=is_repeatable(name, call))
         return encode(result)
 
     return ServerRow(
@@ -53,6 +62,7 @@ def memory_row(name: str) -> ServerRow:
         MemoryCall,
         answer,
         bound="commit_bytes",
+        commits=verb.right != "read",
         ids=(lambda call: ids_of(name, call)) if verb.path == "ids" else None,
         range=(lambda call: range_of(name, call)) if verb.path == "range" else None,
         answers=dict[str, Any],
@@ -120,21 +130,26 @@ def _row(  # noqa: PLR0917 - rows of a table
     space: bool = True,
     bound: Bound = "body_bytes",
     is_long: bool = False,
+    commits: bool = False,
 ) -> ServerRow:
     return ServerRow(
-        name, right, path, space, arguments, answer, bound=bound, is_long=is_long, answers=answers
-    )
+        name, right, path, space, arguments, answer,
+        bound=bound, is_long=is_long, commits=commits, answers=answers,
+    )  # fmt: skip
 
 
 def _by_route(
-    name: str, right: Right, path: PathRule, *, space: bool = True, bound: Bound = "body_bytes"
-) -> ServerRow:
+    name: str, right: Right, path: PathRule, *,
+    space: bool = True, bound: Bound = "body_bytes", commits: bool = False,
+) -> ServerRow:  # fmt: skip
     """Return the row of what has only routes: they answer it themselves."""
 
     def refuse(asked: Asked) -> bytes:
         raise AssertionError(f"{name} is answered by its routes")
 
-    return ServerRow(name, right, path, space, Nothing, refuse, bound=bound, way="routes")
+    return ServerRow(
+        name, right, path, space, Nothing, refuse, bound=bound, way="routes", commits=commits
+    )
 
 
 OWN_ROWS: tuple[ServerRow, ...] = (
@@ -144,12 +159,12 @@ OWN_ROWS: tuple[ServerRow, ...] = (
         space=False, is_long=True,
     ),
     _row("runs", "read", "none", RunsAsked, _answer_runs, RunPage),
-    _row("commit_run", "write", "none", RunCommitted, _answer_commit_run, Commit),
+    _row("commit_run", "write", "none", RunCommitted, _answer_commit_run, Commit, commits=True),
     _row("receipt_add", "write", "none", ReceiptAdded, _answer_receipt_add, None),
     _row("acl_read", "read", "none", Nothing, _answer_acl_read, AclRead),
-    _by_route("entity_put", "write", "ids", bound="commit_bytes"),
-    _by_route("entity_patch", "write", "ids", bound="commit_bytes"),
-    _by_route("entity_delete", "write", "ids"),
+    _by_route("entity_put", "write", "ids", bound="commit_bytes", commits=True),
+    _by_route("entity_patch", "write", "ids", bound="commit_bytes", commits=True),
+    _by_route("entity_delete", "write", "ids", commits=True),
     _by_route("export", "read", "none"),
     _by_route("metrics", "operator", "none", space=False),
     _by_route("openapi", "open", "free", space=False),

@@ -46,6 +46,7 @@ class ServerRow(Struct, frozen=True):
     bound: Bound = "body_bytes"
     way: Way = "command"
     is_long: bool = False  # whether it may take minutes: it has threads of its own
+    commits: bool = False  # whether it is there to make a commit, and is counted as one
     kernel: Row | None = None  # where the kernel answers it
     # Of the server's own rows: what their arguments name, for principals that are bound to a path.
     ids: Callable[[Any], Iterable[str]] | None = None
@@ -80,16 +81,18 @@ def kernel_row(row: Row, *, bound: Bound = "body_bytes", way: Way = "command") -
             return message.head
         return b'{"data":"%b"}' % b2a_base64(message.body, newline=False)
 
+    is_of_space = not issubclass(row.command, StoreCommand)
     return ServerRow(
         name=row.name,
         right=row.right,
         path=row.path,
-        space=not issubclass(row.command, StoreCommand),
+        space=is_of_space,
         arguments=row.command,
         answer=work if issubclass(row.command, Work) else answer,
         bound=bound,
         way=way,
         is_long=issubclass(row.command, Work | Diff | PutBlob | ReadPiece | AdoptBlob),
+        commits=is_of_space and row.by_caller,
         kernel=row,
     )
 
@@ -98,5 +101,17 @@ def note_commit(seen: Seen, answer: Any) -> None:
     """Note the version of a commit, or of the commit in an answer: whoever gets it has seen that."""
     commit = answer if isinstance(answer, Commit) else getattr(answer, "commit", None)
     if isinstance(commit, Commit) and seen.version is not None:
-        seen.is_replayed = commit.version <= seen.version
+        seen.outcome = "replayed" if commit.version <= seen.version else "committed"
         seen.version = max(seen.version, commit.version)
+
+
+def note_head(seen: Seen, version: int, *, is_repeatable: bool) -> None:
+    """Note the head after a write whose answer holds no commit.
+
+    is_repeatable  whether it has a key or an attempt, so that an old head means a repetition
+    """
+    if version > (seen.version or 0):
+        seen.outcome = "committed"
+    elif is_repeatable:
+        seen.outcome = "replayed"
+    seen.version = version

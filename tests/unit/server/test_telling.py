@@ -1,7 +1,7 @@
 """Health, readiness, metrics and the document of a server; each command and route is in them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jsonschema_rs
@@ -10,7 +10,7 @@ import pytest
 from rote.errors import Unavailable
 from rote.server.table import ROUTES, ROWS
 from tests.served import Served, served
-from tests.wires import Wire
+from tests.wires import Reply, Wire
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +110,48 @@ def test_metrics_are_an_operators_and_count_what_happens(server: Served) -> None
         "process_cpu_seconds_total", "process_open_fds",
     ):  # fmt: skip
         assert name in after, name
+
+
+def commits_told(server: Served) -> dict[str, int]:
+    text = server.wire.ask("GET", "/metrics").body.decode()
+    return {
+        name: int(n) for name, n in re.findall(r'rote_commits_total{outcome="(\w+)"} (\d+)', text)
+    }
+
+
+def test_every_command_that_commits_is_counted_by_what_became_of_it(server: Served) -> None:
+    server.new_space()
+    record = {"namespace": "daily_log", "kind": "note", "id": "n", "payload": {}}
+    entity = "entity?id=urn:a"
+    asked: list[tuple[str | None, Callable[[], Reply]]] = [
+        ("committed", lambda: server.ask("PUT", entity, b"1")),
+        ("conflict", lambda: server.ask("PUT", entity, b"2", if_none_match="*")),
+        ("refused", lambda: server.ask("PATCH", entity, b"[1]")),
+        ("committed", lambda: server.ask("PUT", entity, b"3", idempotency_key="k")),
+        ("replayed", lambda: server.ask("PUT", entity, b"3", idempotency_key="k")),
+        ("committed", lambda: server.command("memory_put", {"arguments": record, "key": "m"})),
+        ("replayed", lambda: server.command("memory_put", {"arguments": record, "key": "m"})),
+        (None, lambda: server.command("memory_get", {"arguments": {
+            name: record[name] for name in ("namespace", "kind", "id")}})),
+        ("committed", lambda: server.command("create_branch", {"name": "b"})),
+        (None, lambda: server.command("merge", {"source": "b"})),
+        ("committed", lambda: server.ask("DELETE", entity)),
+    ]  # fmt: skip
+    for place, (outcome, ask) in enumerate(asked):
+        before = commits_told(server)
+        reply = ask()
+        after = commits_told(server)
+        counted = [name for name in after if after[name] != before[name]]
+        assert counted == ([] if outcome is None else [outcome]), (place, reply.status, reply.body)
+
+
+def test_the_commands_that_commit_are_those_that_write_to_a_log() -> None:
+    writing = {row.name for row in ROWS if row.space and row.right in ("write", "owner")}
+    assert {row.name for row in ROWS if row.commits} == writing - {
+        "put_side", "drop_side", "drop_sides", "sides_out", "put_vectors", "vector_names",
+        "vectors_out", "receipt_add", "blob_piece", "blob_drop", "blob_list", "find_written",
+        "gc", "reindex", "copy_out", "foundation_out",
+    }  # fmt: skip
 
 
 # -- the document ----------------------------------------------------------------------------------
