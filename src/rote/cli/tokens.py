@@ -45,7 +45,9 @@ def seconds_in(text: str) -> int:
 def create_token(
     name: NameArgument,
     *,
-    right: Annotated[str, typer.Option(metavar="RIGHT", help="read, write or owner.")] = "read",
+    right: Annotated[
+        str | None, typer.Option(metavar="RIGHT", help="read, write or owner; else read.")
+    ] = None,
     space: Annotated[
         str | None, typer.Option("--space", metavar="NAME", help="Only this space; else all.")
     ] = None,
@@ -63,17 +65,21 @@ def create_token(
     A server on the store takes it at once. Without --space it is for all spaces, also later ones.
     """
     check_token_name(name)
-    check_right(right)
+    if right is not None:
+        check_right(right)
     if path is not None:
         check_path(path)
-    if operator and (space is not None or path is not None):
-        raise InvalidInput("an operator is one everywhere; leave out --space and --path")
+    if operator and (right, space, path) != (None, None, None):
+        raise InvalidInput(
+            "an operator may do everything everywhere; leave out --right, --space and --path"
+        )
     seconds = None if expires is None else seconds_in(expires)
     # A space that is not there must not be made.
     with opened_store(options.store, create=space is None) as store:
         did = None if space is None else find_space(store, space).did
         now = micros_of(SystemClock().now())
-        bound = TokenRight("operator") if operator else TokenRight(right, did, path)  # type: ignore[arg-type]
+        held = "operator" if operator else right or "read"
+        bound = TokenRight(held, did, path)  # type: ignore[arg-type]
         text, record = _home(store, create=True).create_token(
             name,
             bound,

@@ -90,6 +90,10 @@ def check_settings(settings: Settings) -> None:
         raise InvalidInput("--auth is token, did, token,did or none")
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise InvalidInput("--tls-cert and --tls-key go together; name both")
+    if settings.token_file is not None and not settings.start_token:
+        raise InvalidInput(
+            "--token-file keeps the start token, and --no-start-token makes none; leave out one"
+        )
     for did in settings.operators:
         check_did(did)
     if settings.author is not None:

@@ -14,6 +14,8 @@ _ID_BYTES = 6
 _is_token = re.compile(r"rote_[0-9a-f]{12}_[A-Za-z0-9_-]{43}").fullmatch
 # A file with more is no file of a token.
 _FILE_BYTES_MAX = 1_024
+# The bits of a file's mode that let others than its owner at it.
+_OF_OTHERS = 0o077
 
 
 def start_token(settings: Settings, ids: IdSource) -> str | None:
@@ -39,6 +41,8 @@ def _in_file(path: Path, ids: IdSource) -> str:
     there = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with os.fdopen(there, "r+b") as file:
         text = file.read(_FILE_BYTES_MAX).decode("ascii", "replace").strip()
+        if text and os.fstat(there).st_mode & _OF_OTHERS:
+            raise InvalidInput(f"others may use the token in {path}; run chmod 600 {path}")
         if not text:
             os.fchmod(there, 0o600)
             text = new_token(ids)

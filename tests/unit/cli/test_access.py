@@ -65,6 +65,7 @@ def test_tokens_are_listed_and_revoked(store: Path) -> None:
         ("x", "--expires", "soon"),
         ("x", "--expires", "0d"),
         ("x", "--operator", "--path", "urn:a"),
+        ("x", "--operator", "--right", "read"),
     ],
 )
 def test_bad_tokens_make_no_store(store_path: Path, words: tuple[str, ...]) -> None:

@@ -63,6 +63,18 @@ def test_a_token_file_keeps_the_token_to_its_owner(store_path: Path) -> None:
         assert place.read_text().strip() == token
 
 
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o622])
+def test_a_token_file_of_others_is_refused_with_the_way_to_mend_it(
+    store_path: Path, mode: int
+) -> None:
+    place = store_path.with_name("token")
+    place.write_text(f"rote_{'0' * 12}_{'a' * 43}\n")
+    place.chmod(mode)
+    code, told, said = refusal("--token-file", str(place), store=store_path)
+    assert (code, told) == (2, "")
+    assert f"chmod 600 {place}" in said and "a" * 43 not in said
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -72,6 +84,7 @@ def test_a_token_file_keeps_the_token_to_its_owner(store_path: Path) -> None:
         (["--auth", "password"], "--auth"),
         (["--tls-cert", "cert.pem"], "--tls-key"),
         (["--tls-cert", "none.pem", "--tls-key", "none.key"], "cannot be used"),
+        (["--token-file", "token", "--no-start-token"], "leave out one"),
         (["--limit", "none=1"], "no limit"),
         (["--limit", "queue=0"], "queue"),
         (["--threads", "0"], "--threads"),
