@@ -154,7 +154,7 @@ class AdmittedPort(PortLayer):
         asked = KERNEL.row(type(command))
         is_rehearsal = isinstance(command, c.Merge) and command.dry_run is True
         needed: Right = "read" if is_rehearsal else asked.right
-        return look.held_for(asked.name, needed, asked.path, named_in(command))
+        return look.held_for(row.name, needed, asked.path, named_in(command))
 
     def _admitted(self, space: str, command: Any, ask: Callable[[Any], R]) -> R:
         """Ask as often as only the ACL has changed meanwhile, with the rights of each time."""

@@ -121,9 +121,11 @@ def test_outside_the_path_nothing_says_whether_something_exists(served: Served) 
             assert reply.status == 403
             assert reply.json["error"]["details"]["path_rule"] == "ids"
         entity = guest.ask("GET", f"/v1/spaces/notes/entity?id={id}")
-        assert told(entity) == (403, {"command": "states", "path_rule": "ids"})
-        assert guest.ask("PUT", f"/v1/spaces/notes/entity?id={id}", b"1").status == 403
-        assert guest.ask("DELETE", f"/v1/spaces/notes/entity?id={id}").status == 403
+        assert told(entity) == (403, {"command": "read", "path_rule": "ids"})
+        put = guest.ask("PUT", f"/v1/spaces/notes/entity?id={id}", b"1")
+        assert told(put) == (403, {"command": "entity_put", "path_rule": "ids"})
+        deleted = guest.ask("DELETE", f"/v1/spaces/notes/entity?id={id}")
+        assert told(deleted) == (403, {"command": "entity_delete", "path_rule": "ids"})
     assert guest.ask("GET", f"/v1/spaces/notes/entity?id={A}").json == 1
     assert guest.ask("PUT", f"/v1/spaces/notes/entity?id={A}", b"2").status == 200
     assert guest.ask("GET", "/v1/spaces/notes/entities?prefix=urn:entity:").status == 200
