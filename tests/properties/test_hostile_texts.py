@@ -101,6 +101,7 @@ class Work:
         self.calls = self.characters = 0
         # Words that are remembered are bounded apart, and need not be analysed again.
         analyser._remembered.cache_clear()
+        excerpts._pieces_known.cache_clear()
         tracemalloc.start()
         sys.setprofile(self._note)
         try:
