@@ -226,7 +226,7 @@ class Replay:
     def __init__(self, path: Path, *, of_run: bool = True) -> None:
         """Open a recording, of a run (`of_run`) or of a host alone."""
         self._path = path
-        self._difference: dict[str, Any] | None = None  # the first; raised as a new error each time
+        self._difference: InvalidInput | None = None  # the first
         self._digest = sha256()
         self.salt: bytes | None = None  # of what is redacted in it
         self._file = _opened(path)
@@ -255,14 +255,13 @@ class Replay:
         """Return the reply to this call; InvalidInput when the recorded call is another one, and from
         then on: whoever goes on has left the recording."""
         if self._difference is not None:
-            raise RoteError.from_dict(self._difference)
+            raise _again(self._difference)
         recorded = self._exchange_or_end()
         if isinstance(recorded, _End) or not call.is_like(
             recorded.kind, recorded.name, recorded.args
         ):
-            difference = self._differs(recorded, call)
-            self._difference = difference.to_dict()
-            raise difference
+            self._difference = self._differs(recorded, call)
+            raise self._difference
         effects = None if recorded.effects is UNSET else recorded.effects
         if recorded.error is UNSET:
             return Reply(recorded.result, effects)
@@ -299,7 +298,12 @@ class Replay:
 
     def compare_failure(self, error: BaseException) -> None:
         """Compare what the block of the replay has raised with what the recorded one did."""
-        is_difference = isinstance(error, RoteError) and error.to_dict() == self._difference
+        first = self._difference
+        is_difference = (
+            first is not None
+            and isinstance(error, RoteError)
+            and error.to_dict() == first.to_dict()
+        )
         if self.end.error is None or is_difference:
             self._file.close()
             return  # the exception tells it
@@ -315,7 +319,7 @@ class Replay:
         """Return the next line, which is the last of the recording at the end of its replay."""
         try:
             if self._difference is not None:
-                raise RoteError.from_dict(self._difference)
+                raise _again(self._difference)
             line = self._exchange_or_end()
             if isinstance(line, _End) and self._digest.hexdigest() != self._sealed:
                 raise self._foreign("it was changed while it was replayed")
@@ -399,6 +403,14 @@ class Replay:
             recorded=then,
             made=now,
         )
+
+
+def _again(first: InvalidInput) -> RoteError:
+    """Return an error as it was raised first, with the place where that was.
+
+    Raised itself, it would get longer by its way through each call.
+    """
+    return RoteError.from_dict(first.to_dict()).with_traceback(first.__traceback__)
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -179,7 +179,7 @@ def test_a_difference_is_a_new_error_at_each_call(host: rote.Host, tmp_path: Pat
                 replaying.cache.get("n", "other")
             depths.append(len(list(traceback.walk_tb(refused.value.__traceback__))))
         replaying.cache.get("n", "other")
-    assert max(depths[1:]) == min(depths[1:])
+    assert max(depths[1:]) == min(depths[1:]) > depths[0]  # each also shows where it was first
     assert last.value.details == refused.value.details
     assert len(list(traceback.walk_tb(last.value.__traceback__))) <= depths[-1]
     assert last.value is not refused.value
