@@ -59,9 +59,9 @@ class Starter:
 def _serve() -> None:
     # All processes use the same commands: to make them takes longer than to run most of them.
     typer.main.get_command = cache(typer.main.get_command)
-    typer.main.get_command(app)
     # Loads the lazy imports.
-    CliRunner().invoke(app, ["canonical"], input="1")
+    for words in (["--help"], ["memory", "--help"], ["canonical"]):
+        CliRunner().invoke(app, words, input="1")
     for name in rote.__all__:
         getattr(rote, name)
     gc.freeze()  # a collection in a child would copy every page that it looks at

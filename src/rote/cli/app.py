@@ -1,49 +1,67 @@
 """The `rote` command: all commands, in the order that help lists them."""
 
 import sys
-from importlib.metadata import version
 from io import TextIOWrapper
 from typing import Annotated
 
 import typer
 
-from rote.cli import (
-    agents,
-    blobs,
-    branching,
-    bridging,
-    canonical,
-    commits,
-    compacting,
-    copying,
-    doctor,
-    erasing,
-    hosting,
-    keys,
-    memory,
-    querying,
-    queues,
-    reading,
-    recalling,
-    replaying,
-    retrieving,
-    rights,
-    run_details,
-    running,
-    searching,
-    serving,
-    showing,
-    tokens,
-    tracing,
-    trust,
-    writing,
-)
-from rote.cli.demo import story
+from rote.cli.loading import Place, load
 from rote.cli.outcome import Commands
+
+_LOOK, _WRITE = "Look, now and back", "Write"
+_BRANCHES, _MEMORY = "Branches", "Memory for agents"
+_TIERS = "State of workflows"
+_TRUST, _KEEP = "Trust and copies", "Keep it small and lawful"
+_SERVE = "Serve it"
+
+
+class _AllCommands(Commands):
+    places = (
+        Place("demo", "rote.cli.demo.story:demo", "Begin"),
+        Place("doctor", "rote.cli.doctor:doctor", "Begin"),
+        Place("get", "rote.cli.reading:get_entity", _LOOK),
+        Place("list", "rote.cli.reading:list_entities", _LOOK),
+        Place("log", "rote.cli.commits:log", _LOOK),
+        Place("show", "rote.cli.commits:show_commit", _LOOK),
+        Place("history", "rote.cli.reading:history", _LOOK),
+        Place("spaces", "rote.cli.reading:list_spaces", _LOOK),
+        Place("query", "rote.cli.querying:query", _LOOK),
+        Place("watch", "rote.cli.querying:watch", _LOOK),
+        Place("set", "rote.cli.writing:set_entity", _WRITE),
+        Place("patch", "rote.cli.writing:patch_entity", _WRITE),
+        Place("delete", "rote.cli.writing:delete_entity", _WRITE),
+        Place("blob", "rote.cli.blobs:commands", _WRITE),
+        Place("memory", "rote.cli.memory:commands", _MEMORY),
+        Place("retrieve", "rote.cli.retrieving:retrieve_package", _MEMORY),
+        Place("runs", "rote.cli.running:runs", _MEMORY),
+        Place("recover", "rote.cli.running:recover", _MEMORY),
+        Place("trace", "rote.cli.tracing:commands", _MEMORY),
+        Place("host", "rote.cli.hosting:commands", _TIERS),
+        Place("queue", "rote.cli.queues:commands", _TIERS),
+        Place("agent", "rote.cli.agents:commands", _TIERS),
+        Place("branch", "rote.cli.branching:branch", _BRANCHES),
+        Place("merge", "rote.cli.branching:merge", _BRANCHES),
+        Place("diff", "rote.cli.branching:diff", _BRANCHES),
+        Place("verify", "rote.cli.trust:verify", _TRUST),
+        Place("checkpoint", "rote.cli.trust:checkpoint", _TRUST),
+        Place("backup", "rote.cli.trust:backup", _TRUST),
+        Place("copy", "rote.cli.copying:copy", _TRUST),
+        Place("canonical", "rote.cli.canonical:canonicalise", _TRUST),
+        Place("serve", "rote.cli.serving:serve", _SERVE),
+        Place("token", "rote.cli.tokens:commands", _SERVE),
+        Place("acl", "rote.cli.rights:commands", _SERVE),
+        Place("key", "rote.cli.keys:commands", _SERVE),
+        Place("delegate", "rote.cli.keys:delegate_right", _SERVE),
+        Place("erase", "rote.cli.erasing:erase", _KEEP),
+        Place("compact", "rote.cli.compacting:compact", _KEEP),
+        Place("gc", "rote.cli.blobs:gc", _KEEP),
+    )
+
 
 app = typer.Typer(
     name="rote",
-    cls=Commands,
+    cls=_AllCommands,
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -75,65 +93,8 @@ def describe(
     Exits with 0 when all is well, 1 when the answer is no, 2 when there is no answer.
     """
     if show_version:
+        version = load("importlib.metadata:version")
         typer.echo(f"rote {version('rote')}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-_LOOK, _WRITE = "Look, now and back", "Write"
-_BRANCHES, _MEMORY = "Branches", "Memory for agents"
-_TIERS = "State of workflows"
-_TRUST, _KEEP = "Trust and copies", "Keep it small and lawful"
-_SERVE = "Serve it"
-
-app.command("demo", rich_help_panel="Begin")(story.demo)
-app.command("doctor", rich_help_panel="Begin")(doctor.doctor)
-app.command("get", rich_help_panel=_LOOK)(reading.get_entity)
-app.command("list", rich_help_panel=_LOOK)(reading.list_entities)
-app.command("log", rich_help_panel=_LOOK)(commits.log)
-app.command("show", rich_help_panel=_LOOK)(commits.show_commit)
-app.command("history", rich_help_panel=_LOOK)(reading.history)
-app.command("spaces", rich_help_panel=_LOOK)(reading.list_spaces)
-app.command("query", rich_help_panel=_LOOK)(querying.query)
-app.command("watch", rich_help_panel=_LOOK)(querying.watch)
-app.command("set", rich_help_panel=_WRITE)(writing.set_entity)
-app.command("patch", rich_help_panel=_WRITE)(writing.patch_entity)
-app.command("delete", rich_help_panel=_WRITE)(writing.delete_entity)
-app.add_typer(blobs.commands, name="blob", rich_help_panel=_WRITE)
-memory.commands.command("get")(recalling.get_record)
-memory.commands.command("list")(recalling.list_records)
-memory.commands.command("search")(searching.search_records)
-memory.commands.command("show")(recalling.show_record)
-memory.commands.command("history")(recalling.show_history)
-memory.commands.command("erase")(erasing.erase_records)
-memory.commands.command("export")(bridging.export_memory)
-memory.commands.command("import")(bridging.import_memory)
-memory.commands.command("validate")(bridging.validate_file)
-app.add_typer(memory.commands, name="memory", rich_help_panel=_MEMORY)
-app.command("retrieve", rich_help_panel=_MEMORY)(retrieving.retrieve_package)
-running.runs.command("show")(run_details.show_run)
-running.runs.command("replay")(replaying.replay_run)
-app.add_typer(running.runs, name="runs", rich_help_panel=_MEMORY)
-app.command("recover", rich_help_panel=_MEMORY)(running.recover)
-tracing.commands.command("show")(showing.show_trace)
-app.add_typer(tracing.commands, name="trace", rich_help_panel=_MEMORY)
-app.add_typer(hosting.commands, name="host", rich_help_panel=_TIERS)
-app.add_typer(queues.commands, name="queue", rich_help_panel=_TIERS)
-app.add_typer(agents.commands, name="agent", rich_help_panel=_TIERS)
-app.add_typer(branching.branch, name="branch", rich_help_panel=_BRANCHES)
-app.command("merge", rich_help_panel=_BRANCHES)(branching.merge)
-app.command("diff", rich_help_panel=_BRANCHES)(branching.diff)
-app.command("verify", rich_help_panel=_TRUST)(trust.verify)
-app.command("checkpoint", rich_help_panel=_TRUST)(trust.checkpoint)
-app.command("backup", rich_help_panel=_TRUST)(trust.backup)
-app.command("copy", rich_help_panel=_TRUST)(copying.copy)
-app.command("canonical", rich_help_panel=_TRUST)(canonical.canonicalise)
-app.command("serve", rich_help_panel=_SERVE)(serving.serve)
-app.add_typer(tokens.commands, name="token", rich_help_panel=_SERVE)
-app.add_typer(rights.commands, name="acl", rich_help_panel=_SERVE)
-app.add_typer(keys.commands, name="key", rich_help_panel=_SERVE)
-app.command("delegate", rich_help_panel=_SERVE)(keys.delegate_right)
-app.command("erase", rich_help_panel=_KEEP)(erasing.erase)
-app.command("compact", rich_help_panel=_KEEP)(compacting.compact)
-app.command("gc", rich_help_panel=_KEEP)(blobs.gc)

@@ -9,6 +9,7 @@ import typer
 from msgspec import UNSET, UnsetType
 
 from rote.cli.input import decode_object, decode_operations
+from rote.cli.loading import LoadingGroup, Place
 from rote.cli.options import (
     AtOption,
     BranchOptions,
@@ -27,7 +28,22 @@ from rote.records.memory import Memory
 from rote.space import Space
 from rote.values.limits import TTL_SECONDS_MAX
 
-commands = typer.Typer(help="Records with metadata, filters and a time to live.")
+
+class _Commands(LoadingGroup):
+    places = (
+        Place("get", "rote.cli.recalling:get_record"),
+        Place("list", "rote.cli.recalling:list_records"),
+        Place("search", "rote.cli.searching:search_records"),
+        Place("show", "rote.cli.recalling:show_record"),
+        Place("history", "rote.cli.recalling:show_history"),
+        Place("erase", "rote.cli.erasing:erase_records"),
+        Place("export", "rote.cli.bridging:export_memory"),
+        Place("import", "rote.cli.bridging:import_memory"),
+        Place("validate", "rote.cli.bridging:validate_file"),
+    )
+
+
+commands = typer.Typer(cls=_Commands, help="Records with metadata, filters and a time to live.")
 
 NamespaceArgument = Annotated[
     str,

@@ -18,8 +18,8 @@ from enum import IntEnum
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
+from rote.cli.loading import LoadingGroup
 from rote.cli.naming import told
 from rote.cli.output import answering, discard_output, printable, say, say_json
 from rote.errors import InvalidInput, RoteError, Unavailable
@@ -34,7 +34,7 @@ class Outcome(IntEnum):
     OUTPUT_CLOSED = 141
 
 
-class Commands(TyperGroup):
+class Commands(LoadingGroup):
     """The group of all commands, where every error becomes an outcome."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rote.cli.loading import LoadingGroup, Place
 from rote.cli.options import LimitOption, StoreOptions, spread_options
 from rote.cli.output import digits, plural, print_line, print_rows, short
 from rote.cli.settings import ConfigOption, no_settings, settings_path
@@ -29,7 +30,15 @@ EnvironmentOption = Annotated[
 _ENDED: dict[str, str] = {OFF: "read", READ_ONLY: "read", LIVE: "live"}
 _is_drawn = re.compile(r"[0-9a-f]{32}").fullmatch
 
-runs = typer.Typer(help="Runs: what was started here, and what became of it.")
+
+class _Commands(LoadingGroup):
+    places = (
+        Place("show", "rote.cli.run_details:show_run"),
+        Place("replay", "rote.cli.replaying:replay_run"),
+    )
+
+
+runs = typer.Typer(cls=_Commands, help="Runs: what was started here, and what became of it.")
 
 
 @runs.command("list")

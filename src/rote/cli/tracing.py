@@ -20,6 +20,7 @@ from rote.bridges.trace_files import (
 from rote.bridges.trace_folders import Pair, compare_trace_folders
 from rote.bridges.trace_keeping import find_old_runs, remove_run
 from rote.cli.input import can_ask
+from rote.cli.loading import LoadingGroup, Place
 from rote.cli.options import Options, StoreOptions, YesOption, spread_options
 from rote.cli.outcome import cannot_say, confirm, no
 from rote.cli.output import (
@@ -48,7 +49,14 @@ _CUT = "cut: the end of the run is not in the trace, so it cannot be compared"
 # From worst to best; the worst status among the pairs is the status of all.
 _WORST = ("ineligible", "different", "equivalent")
 
-commands = typer.Typer(help="What runs did: is it complete, and did two do the same?")
+
+class _Commands(LoadingGroup):
+    places = (Place("show", "rote.cli.showing:show_trace"),)
+
+
+commands = typer.Typer(
+    cls=_Commands, help="What runs did: is it complete, and did two do the same?"
+)
 
 TraceArgument = Annotated[
     Path, typer.Argument(metavar="TRACE", help="A trace: X.json, the folder of a run, or its id.")

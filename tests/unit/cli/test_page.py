@@ -4,8 +4,10 @@ import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from rote.cli.app import app
 
@@ -21,20 +23,18 @@ OTHERWISE = {
 }
 
 
-def commands_of(group: typer.Typer, prefix: str = "") -> dict[str, Callable[..., object]]:
+def commands_of(group: Any, prefix: str = "") -> dict[str, Callable[..., object]]:
     """Return every command with its words, those of groups too."""
-    found = {
-        f"{prefix}{command.name}": command.callback
-        for command in group.registered_commands
-        if command.callback is not None
-    }
-    for inner in group.registered_groups:
-        assert inner.typer_instance is not None
-        found |= commands_of(inner.typer_instance, f"{prefix}{inner.name} ")
+    found: dict[str, Callable[..., object]] = {}
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            found |= commands_of(command, f"{prefix}{name} ")
+        else:
+            found[f"{prefix}{name}"] = command.callback
     return found
 
 
-COMMANDS = commands_of(app)
+COMMANDS = commands_of(get_command(app))
 
 
 def test_every_command_has_a_heading_and_every_heading_is_a_command() -> None:
