@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
-    from rote import errors, patch, traces
+    from rote import aio, errors, patch, traces
     from rote.contract import (
         DELETE,
         BlobInfo,
@@ -72,6 +72,7 @@ __all__ = [
     "ToolProfile",
     "Transaction",
     "VerifyReport",
+    "aio",
     "canonical",
     "check_trace",
     "compare_traces",
@@ -88,7 +89,17 @@ __all__ = [
     "traces",
 ]
 
-_MODULES = ("bridges", "errors", "patch", "records", "retrieval", "testing", "traces", "values")
+_MODULES = (
+    "aio",
+    "bridges",
+    "errors",
+    "patch",
+    "records",
+    "retrieval",
+    "testing",
+    "traces",
+    "values",
+)
 _PLACES = {
     "BlobInfo": "rote.contract",
     "Branch": "rote.contract",

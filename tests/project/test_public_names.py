@@ -16,7 +16,7 @@ NAMES = [
     "Fact", "Failure", "Fault", "GcReport", "Host", "Memory",
     "MergeConflict", "MergeResult", "ModelConfig", "ReadConflict", "Report", "RoteError", "Run",
     "RunRecord", "Space", "SpaceErasure", "State", "Store", "ToolProfile",
-    "Transaction", "VerifyReport", "canonical", "check_trace", "compare_traces", "delegate", "digest",
+    "Transaction", "VerifyReport", "aio", "canonical", "check_trace", "compare_traces", "delegate", "digest",
     "errors", "fingerprint", "json_v1", "open", "package_text", "patch", "receipt", "retrieve", "traces",
 ]  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Iterators that ask for one page after another and yield the items of all."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 from rote.contract.commands import FindWritten, ListSides, ListSpaces
@@ -12,27 +13,45 @@ _Item = TypeVar("_Item")
 _Cursor = TypeVar("_Cursor")
 
 
+class Pages(Iterator[_Item]):
+    """The items of all pages, one page after another."""
+
+    def __init__(self, pages: Iterator[Sequence[_Item]]) -> None:
+        self.pages = pages  # those that nobody has asked for yet, to be taken whole
+        self._items = chain.from_iterable(pages)
+
+    def __iter__(self) -> Iterator[_Item]:
+        return self._items
+
+    def __next__(self) -> _Item:
+        return next(self._items)
+
+
 def paged(
     ask: Callable[[_Cursor | None, int], tuple[Sequence[_Item], _Cursor | None]],
     start: _Cursor | None = None,
     *,
     limit: int | None = None,
     first: int = PAGE_MAX,
-) -> Iterator[_Item]:
+) -> Pages[_Item]:
     """Yield items until there are no more, or `limit` of them.
 
     ask    takes the place where a page begins (None: the start) and the most items that it may have;
            returns the items and the place where the next page begins, None at the end
     first  the size of the first page: small where most callers stop early
     """
-    cursor, size = start, first
-    while limit is None or limit > 0:
-        items, cursor = ask(cursor, size if limit is None else min(size, limit))
-        yield from items
-        if cursor is None:
-            return
-        limit = None if limit is None else limit - len(items)
-        size = PAGE_MAX
+
+    def pages() -> Iterator[Sequence[_Item]]:
+        cursor, size, left = start, first, limit
+        while left is None or left > 0:
+            items, cursor = ask(cursor, size if left is None else min(size, left))
+            yield items
+            if cursor is None:
+                return
+            left = None if left is None else left - len(items)
+            size = PAGE_MAX
+
+    return Pages(pages())
 
 
 def all_spaces(port: Port, *, leased: bool = False) -> Iterator[SpaceInfo]:

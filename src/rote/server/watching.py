@@ -12,18 +12,18 @@ when its client has taken the last one, so a slow reader costs nothing but its p
 
 import asyncio
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
 
+from rote.aio.lookout import Lookout, Waiter
 from rote.contract import Port, View
-from rote.contract.commands import GetHead, Watch
+from rote.contract.commands import Watch
 from rote.contract.wire import decode_members, struct_of
-from rote.errors import InvalidInput, RoteError, Unavailable
+from rote.errors import InvalidInput, Unavailable
 from rote.server.messages import Http, Response
 from rote.server.parameters import BRANCH, Parameter, parameters
 from rote.server.statuses import NDJSON
@@ -31,7 +31,6 @@ from rote.server.streams import EVENTS, WatchStream
 from rote.server.visits import takes_lines, visit
 from rote.values.limits import WATCH_PAUSE_SECONDS
 from rote.values.server_limits import (
-    SERVER_LOOK_SECONDS,
     SERVER_WATCHES_AT_ONCE,
     WATCH_BEAT_SECONDS,
 )
@@ -55,7 +54,8 @@ class Watches:
     def __init__(self, port: Port, *, watches_max: int, principal_watches_max: int) -> None:
         self._watches_max = watches_max
         self._principal_watches_max = principal_watches_max
-        self._lookout = Lookout(port)
+        self._lookout = Lookout(at_once=SERVER_WATCHES_AT_ONCE)
+        self._port = port
         self._threads = ThreadPoolExecutor(SERVER_WATCHES_AT_ONCE, thread_name_prefix="rote-watch")
         self._mutex = threading.Lock()
         self._counts: Counter[str] = Counter()  # by principal
@@ -92,7 +92,7 @@ class Watches:
         except BaseException:
             leave()
             raise
-        waiter = self._lookout.add(space)
+        waiter = self._lookout.add(self._port, space)
         return ServedWatch(stream, waiter, self._threads, beat_seconds, leave)
 
     def stop(self) -> None:
@@ -111,7 +111,7 @@ class ServedWatch:
     def __init__(
         self,
         stream: WatchStream,
-        waiter: "Waiter",
+        waiter: Waiter,
         threads: ThreadPoolExecutor,
         beat_seconds: float,
         leave: Callable[[], None],
@@ -162,131 +162,6 @@ class ServedWatch:
             self._waiter.leave()
             self._stream.close()
             self._leave()
-
-
-class Waiter:
-    """One watch that waits for its space to move."""
-
-    def __init__(self, lookout: "Lookout", space: str) -> None:
-        self.space = space
-        self.is_over = False  # the server stops
-        self._lookout = lookout
-        self._bell: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
-
-    def listen(self, loop: asyncio.AbstractEventLoop) -> asyncio.Event:
-        """Return what is set as soon as the space moves, from now on."""
-        moved = asyncio.Event()
-        self._bell = loop, moved
-        if self.is_over:
-            moved.set()
-        return moved
-
-    @property
-    def is_listening(self) -> bool:
-        return self._bell is not None
-
-    def forget(self) -> None:
-        """Say that nobody needs to wake it: its client has to take a frame first."""
-        self._bell = None
-
-    def ring(self) -> None:
-        bell, self._bell = self._bell, None
-        if bell is not None:
-            loop, moved = bell
-            with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(moved.set)
-
-    def done(self) -> None:
-        """Say that the work after being woken is done."""
-        self._lookout.done(self)
-
-    def leave(self) -> None:
-        self._lookout.remove(self)
-
-
-class Lookout:
-    """Looks at the heads of watched spaces, for all their watches."""
-
-    def __init__(self, port: Port) -> None:
-        self._port = port
-        self._mutex = threading.Lock()
-        self._waiters: dict[str, set[Waiter]] = {}  # by space
-        self._heads: dict[str, object] = {}
-        self._queue: deque[Waiter] = deque()  # watches that are to be woken
-        self._woken: set[Waiter] = set()  # those that work
-        self._has_work = threading.Event()
-        self._is_closed = False
-        self._thread: threading.Thread | None = None
-
-    def add(self, space: str) -> Waiter:
-        waiter = Waiter(self, space)
-        with self._mutex:
-            waiter.is_over = self._is_closed
-            self._waiters.setdefault(space, set()).add(waiter)
-            if self._thread is None and not self._is_closed:
-                self._thread = threading.Thread(target=self._look, name="rote-lookout", daemon=True)
-                self._thread.start()
-            self._has_work.set()
-        return waiter
-
-    def remove(self, waiter: Waiter) -> None:
-        with self._mutex:
-            waiters = self._waiters.get(waiter.space, set())
-            waiters.discard(waiter)
-            if not waiters:
-                self._waiters.pop(waiter.space, None)
-                self._heads.pop(waiter.space, None)
-            if not self._waiters and not self._is_closed:
-                self._has_work.clear()
-        self.done(waiter)
-
-    def done(self, waiter: Waiter) -> None:
-        """Wake the next, in the place of one that has done its work."""
-        with self._mutex:
-            self._woken.discard(waiter)
-        self._wake()
-
-    def close(self) -> None:
-        with self._mutex:
-            self._is_closed = True
-            self._has_work.set()
-            waiters = [waiter for waiters in self._waiters.values() for waiter in waiters]
-        for waiter in waiters:
-            waiter.is_over = True
-            waiter.ring()
-
-    def _look(self) -> None:
-        pause = threading.Event()
-        while not self._is_closed:
-            self._has_work.wait()
-            with self._mutex:
-                spaces = list(self._waiters)
-            for space in spaces:
-                self._look_at(space)
-            self._wake()
-            pause.wait(SERVER_LOOK_SECONDS)
-
-    def _look_at(self, space: str) -> None:
-        head: object
-        try:
-            head = self._port.answer(space, GetHead()).version
-        except RoteError as error:
-            head = error.code  # the watches ask for themselves, and tell what is wrong
-        with self._mutex:
-            if space in self._waiters and self._heads.get(space) != head:
-                self._heads[space] = head
-                self._queue.extend(self._waiters[space] - set(self._queue))
-
-    def _wake(self) -> None:
-        while True:
-            with self._mutex:
-                if not self._queue or len(self._woken) >= SERVER_WATCHES_AT_ONCE:
-                    return
-                waiter = self._queue.popleft()
-                if not waiter.is_listening or waiter not in self._waiters.get(waiter.space, ()):
-                    continue  # it looks by itself before it waits again, or has gone
-                self._woken.add(waiter)
-            waiter.ring()
 
 
 def watch_route(http: Http) -> Response:

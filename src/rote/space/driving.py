@@ -38,12 +38,34 @@ def retry(function: Callable[[], T], *, attempts: int, turns: "threading.RLock")
                 turns.release()
 
 
-def frames(watching: Watching, timeout: float | None) -> Iterator[dict[str, Any]]:
-    try:
-        while (frame := watching.next(timeout)) is not None:
-            yield frame
-    finally:
-        watching.close()
+class Frames(Iterator[dict[str, Any]]):
+    """The frames of a watch; they end after `timeout` seconds without one."""
+
+    def __init__(self, watching: Watching, timeout: float | None) -> None:
+        self.watching = watching
+        self.timeout = timeout
+        self._is_over = False
+
+    def __next__(self) -> dict[str, Any]:
+        if self._is_over:
+            raise StopIteration
+        try:
+            frame = self.watching.next(self.timeout)
+        except BaseException:
+            self.close()
+            raise
+        if frame is None:
+            self.close()
+            raise StopIteration
+        return frame
+
+    def close(self) -> None:
+        """End the watch; also done when nobody holds it any more."""
+        self._is_over = True
+        self.watching.close()
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def counting(progress: Progress | None) -> Tell | None:

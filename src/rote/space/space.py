@@ -56,7 +56,7 @@ from rote.errors import InvalidInput
 from rote.space.arguments import check_flags, check_limit, check_list, check_timeout
 from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
 from rote.space.commits import commit_at, commits_of
-from rote.space.driving import frames, retry
+from rote.space.driving import Frames, retry
 from rote.space.home import Home
 from rote.space.running import Runs, RunStart, check_runs
 from rote.space.searching import Searching, check_searching
@@ -333,7 +333,7 @@ class Space(Upkeep):
         *,
         since: int | None = None,
         timeout: float | None = None,
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Frames:
         """Yield frames of a query's result.
 
         The first frame leads from the result at version `since` (None: from nothing) to now, each
@@ -343,7 +343,7 @@ class Space(Upkeep):
         """
         check_timeout(timeout)
         watching = self._port.watch(self.did, Watch(query, self._view, since))
-        return frames(watching, timeout)
+        return Frames(watching, timeout)
 
     # -- writing -----------------------------------------------------------------------------------
 

@@ -489,6 +489,10 @@ def start_host(
     host._begin(shared, parent=None, limits=terms.limits, grant=terms.grant)
 
 
+def shared_of(host: Host) -> Shared:
+    return host._shared
+
+
 def names_to_redact(names: object) -> frozenset[str]:
     if (
         not isinstance(names, list | tuple | set | frozenset)

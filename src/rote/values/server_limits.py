@@ -25,10 +25,8 @@ ACLS_KEPT = 1_000
 LOG_LINES_MAX = 10_000
 # Bytes of a streamed answer that are made at once.
 STREAM_PIECE_BYTES = 64 * KIB
-# Seconds after which a watch without a frame says that it lives, and between two looks at the heads
-# of watched spaces.
+# Seconds after which a watch without a frame says that it lives.
 WATCH_BEAT_SECONDS = 15
-SERVER_LOOK_SECONDS = 0.02
 # Watches that compute a frame at the same time.
 SERVER_WATCHES_AT_ONCE = 1
 

@@ -1,0 +1,86 @@
+"""Watches for `async for`: they wait for their space to move, and hold no thread meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any
+
+from rote.aio.lookout import Waiter
+from rote.aio.threads import Threads
+from rote.contract import Port
+from rote.space.driving import Frames
+from rote.values.limits import WATCH_PAUSE_SECONDS
+
+
+class FramesAhead(AsyncIterator[dict[str, Any]]):
+    """The frames of a watch. It begins with the first look; leaving the `async for` ends it."""
+
+    def __init__(
+        self, threads: Threads, port: Port, space: str, begin: Callable[[], Frames]
+    ) -> None:
+        self._threads = threads
+        self._place = port, space
+        self._begin = begin
+        self._frames: Frames | None = None
+        self._waiter: Waiter | None = None
+        self._is_over = False
+        self._rested = 0.0  # when it may look again: all that is written meanwhile is one frame
+
+    async def __anext__(self) -> dict[str, Any]:
+        frame = None
+        try:
+            if not self._is_over:
+                frame = await self._next()
+        finally:
+            if frame is None:
+                self._end()
+        if frame is None:
+            raise StopAsyncIteration
+        return frame
+
+    async def aclose(self) -> None:
+        """End the watch at once."""
+        self._end()
+
+    def __del__(self) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        self._is_over = True
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            waiter.leave()
+        frames, self._frames = self._frames, None
+        if frames is not None:
+            frames.close()
+
+    async def _next(self) -> dict[str, Any] | None:
+        loop = asyncio.get_running_loop()
+        if self._frames is None:
+            self._frames = await self._threads.read(self._begin)
+        if self._waiter is None:
+            self._waiter = self._threads.pool.lookout.add(*self._place)
+        watching, waiter, timeout = self._frames.watching, self._waiter, self._frames.timeout
+        deadline = None if timeout is None else loop.time() + timeout
+        while True:
+            is_last = deadline is not None and loop.time() >= deadline
+            if not is_last:
+                await asyncio.sleep(self._rested - loop.time())
+            moved = waiter.listen(loop)
+            try:
+                frame = await self._threads.read(partial(watching.next, 0))
+            finally:
+                waiter.done()
+                self._rested = loop.time() + WATCH_PAUSE_SECONDS
+            if frame is not None or is_last or self._is_over:
+                waiter.forget()
+                return frame
+            await _until(moved, deadline)
+
+
+async def _until(moved: asyncio.Event, deadline: float | None) -> None:
+    try:
+        async with asyncio.timeout_at(deadline):
+            await moved.wait()
+    except TimeoutError:
+        pass
