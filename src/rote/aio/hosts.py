@@ -6,12 +6,13 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from rote.aio.faces import Block, Face, Has, Reads, Writes, face_of, plain
+from rote.aio.faces import Block, Face, Has, Reads, face_of, plain
 from rote.aio.runs import Run
-from rote.aio.threads import Threads
+from rote.aio.threads import Threads, end
 from rote.tiers.exchanges import Exchanging as SyncExchanging
 from rote.tiers.host import Calls as SyncCalls
 from rote.tiers.host import Host as SyncHost
+from rote.tiers.host import stands_alone
 from rote.tiers.registry import VERB_NAMES, VERBS
 from rote.tiers.runs import RunOfScope
 from rote.values import Json
@@ -50,13 +51,29 @@ class Host(Block[SyncHost]):
     queue = _adapter("queue")
     agent = _adapter("agent")
     capabilities = Reads(SyncHost.capabilities)
-    close = Writes(SyncHost.close)
 
     async def call(
         self, adapter: str, verb: str, args: Sequence[Json] | Mapping[str, Json] = ()
     ) -> Json:
         ask = _ask(self._threads, adapter, verb)
         return await ask(partial(self.sync.call, adapter, verb, args))
+
+    async def close(self) -> None:
+        if stands_alone(self.sync):
+            await end(self._threads.pool, self.sync.close)
+        else:
+            await self._threads.write(self.sync.close)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if stands_alone(self.sync):
+            await end(self._threads.pool, partial(self.sync.__exit__, kind, error, trace))
+        else:
+            await super().__aexit__(kind, error, trace)
 
     def scope(
         self,

@@ -493,6 +493,11 @@ def shared_of(host: Host) -> Shared:
     return host._shared
 
 
+def stands_alone(host: Host) -> bool:
+    """Return whether it is a host without a store, and no scope."""
+    return host._parent is None and host._shared.space is None
+
+
 def names_to_redact(names: object) -> frozenset[str]:
     if (
         not isinstance(names, list | tuple | set | frozenset)

@@ -23,7 +23,7 @@ PAIRS: dict[type, type[Any]] = {
     rote.Host: rote.aio.Host,
 }
 # For the layers above a space inside of Rote, which are synchronous.
-INTERNAL = {rote.Space: {"open_store", "searching"}}
+INTERNAL: dict[type, set[str]] = {rote.Space: {"open_store", "searching"}}
 # Attributes that __init__ sets.
 ATTRIBUTES: dict[type, set[str]] = {
     rote.Store: {"url", "read_only"},
