@@ -49,7 +49,7 @@ def test_a_ticker_goes_on_while_a_thousand_synced_writes_are_awaited(store_path:
 
         assert await late_share(on_the_loop) > 0.9  # the control: it blocks the loop
         # A machine that is busy with other things is late, too: the best of a few attempts counts.
-        shares = []
+        shares: list[float] = []
         while not shares or (shares[-1] >= 0.5 and len(shares) < ATTEMPTS):
             shares.append(await late_share(space.set))
         assert shares[-1] < 0.5, shares
