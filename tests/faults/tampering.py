@@ -77,7 +77,7 @@ class Tags:
     name = "tags/1"
     prefix = ""
 
-    def terms(self, id: str, value: Json, /) -> Iterable[str]:
+    def terms(self, id: str, value: Json, version: int, place: int, /) -> Iterable[str]:
         return [str(value["tag"])] if isinstance(value, dict) and "tag" in value else []
 
 

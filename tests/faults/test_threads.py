@@ -51,7 +51,7 @@ class Remainders:
     name = "remainders"
     prefix = ""
 
-    def terms(self, id: str, value: Json, /) -> list[str]:
+    def terms(self, id: str, value: Json, version: int, place: int, /) -> list[str]:
         return [str(value % 5)] if type(value) is int else []
 
 

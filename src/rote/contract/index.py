@@ -21,14 +21,20 @@ from rote.values import Json
 
 
 class Index(Protocol):
-    """Declare an index. `terms` must be pure: the same id and value always give the same terms."""
+    """Declare an index. `terms` must be pure: the same arguments always give the same terms."""
 
     name: str  # changes whenever `terms` changes meaning, so old rows are not mistaken for new ones
     prefix: (
         str  # only entities whose ids start with it are looked at; writes of others cost nothing
     )
 
-    def terms(self, id: str, value: Json, /) -> Iterable[str]: ...
+    def terms(self, id: str, value: Json, version: int, place: int, /) -> Iterable[str]:
+        """Return the terms of an entity.
+
+        version, place  of the commit that has written the value, and of the fact in it, from 0; both
+                        are 0 for a value that is not committed yet
+        """
+        ...
 
 
 class Hit(Struct, frozen=True):

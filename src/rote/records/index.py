@@ -35,7 +35,7 @@ class RecordIndex:
     name = NAME
     prefix = PREFIX
 
-    def terms(self, id: str, value: Json, /) -> Iterable[str]:
+    def terms(self, id: str, value: Json, version: int, place: int, /) -> Iterable[str]:
         found = read_record(id, value)
         if found is None:
             return (STRAY,)

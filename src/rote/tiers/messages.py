@@ -4,11 +4,12 @@
                                                     drop delete it, nothing else writes it
     side row  message <queue>/<id>@<branch>         tries and lease, from the first take on; it goes with
                                                     the message
-    index     messages/1, term <queue>/<put_at>     for the order; a row has `put_at`, too, so that a message
-                                                    with one is found without the index
+    index     messages/2                            for the order: <queue>/<put_at>/<version>/<place>; a row
+                                                    has these, too, so that a message with one is found
+                                                    without the index
 
 A commit's time is never before that of an earlier commit, so the order by `put_at` is that of versions;
-between messages of one instant, versions and places in a commit decide. Frozen: all of these names.
+a merge gives a message another version, but not another `put_at`. Frozen: all of these names.
 """
 
 import re
@@ -31,18 +32,24 @@ _entity = re.compile(r"queue:([A-Za-z0-9][A-Za-z0-9._\-]*)/([0-9a-f]{32})").full
 class MessageIndex:
     """The declaration of the index; rote.open gives it to the kernel."""
 
-    name = "messages/1"
+    name = "messages/2"
     prefix = PREFIX
 
-    def terms(self, id: str, value: Json, /) -> Iterable[str]:
+    def terms(self, id: str, value: Json, version: int, place: int, /) -> Iterable[str]:
         named, put_at = _entity(id), _put_at(value)
         if named is None or put_at is None:
             return ()  # another program wrote something else there
-        return (term_of(named[1], put_at),)
+        return (term_of(named[1], put_at, version, place),)
 
 
-def term_of(queue: str, put_at: int) -> str:
-    return f"{queue}/{put_at - MICROS_MIN:020d}"
+def term_of(queue: str, put_at: int, version: int, place: int) -> str:
+    return f"{queue}/{put_at - MICROS_MIN:020d}/{version:020d}/{place:020d}"
+
+
+def place_in(term: str) -> tuple[int, int]:
+    """Return the version of a put, and its place in the commit."""
+    _, version, place = term.rsplit("/", 2)
+    return int(version), int(place)
 
 
 MESSAGES = MessageIndex()
@@ -89,6 +96,10 @@ class Tries(Struct, frozen=True, kw_only=True):
     tries: int  # so many takes
     max_tries: int
     put_at: int  # microseconds
+    # Of the put's commit, and the place in it. Rows from before this was noted have neither, and are
+    # the first of their instant.
+    version: int = 0
+    place: int = 0
     lease: str | None  # of the last take; None after a nack
     until: int | None  # microseconds: the end of the lease, or of the delay after a nack
 
@@ -101,6 +112,10 @@ class Tries(Struct, frozen=True, kw_only=True):
 
     def is_ready(self, now: int) -> bool:
         return not self.is_away(now) and not self.is_dead(now)
+
+    def term(self, queue: str) -> str:
+        """Return the term under which the index lists the message."""
+        return term_of(queue, self.put_at, self.version, self.place)
 
     def body(self) -> dict[str, Json]:
         return structs.asdict(self)

@@ -7,7 +7,7 @@ on however many machines. An ack is a commit that deletes the message and drops 
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -25,7 +25,7 @@ from rote.tiers.messages import (
     Message,
     Tries,
     id_of_key,
-    term_of,
+    place_in,
     tries_in,
 )
 from rote.tiers.options import checked_options
@@ -39,7 +39,6 @@ from rote.values.limits import (
     LEASE_SECONDS_MAX,
     MERGES_LOOKED_FOR_MAX,
     MESSAGE_BYTES_DEFAULT,
-    MESSAGE_PLACES_KEPT,
     MESSAGE_TRIES_DEFAULT,
     MESSAGES_READ_FIRST,
     PAGE_MAX,
@@ -157,8 +156,6 @@ class QueueTier:
         self._ids = ids
         self._tokens = tokens
         self._starts: dict[str, Start] = {}  # by queue
-        self._versions: dict[str, int] = {}  # of entities, for the order within one instant
-        self._places: dict[str, int] = {}  # in their commits
 
     def call(
         self, verb: str, arguments: Mapping[str, Json], granted: Mapping[str, Json], /
@@ -207,13 +204,13 @@ class QueueTier:
     def _look(self, queue: str, micros: int) -> Found:
         """Take the oldest message that is ready."""
         now, rows, due = self._now(), self._rows(queue), None
-        for message in self._ordered(queue, rows, lambda tries: tries.is_ready(now)):
+        for message, term in self._ordered(queue, rows, lambda tries: tries.is_ready(now)):
             row = rows.get(message.id)
             is_away = row is not None and not tries_in(row).is_ready(now)
             if is_away or not self._is_seen(message):
                 continue
             try:
-                taken = self._claim(message, row, now + micros)
+                taken = self._claim(message, term, row, now + micros)
             except Denied as error:
                 _check_moved(error)
                 due = now  # others have it now: another look tells until when
@@ -231,17 +228,22 @@ class QueueTier:
         """Return whether a message may be taken here, once it is ready."""
         return True
 
-    def _claim(self, message: Message, row: SideRow | None, until: int) -> dict[str, Json] | None:
+    def _claim(
+        self, message: Message, term: str, row: SideRow | None, until: int
+    ) -> dict[str, Json] | None:
         """Lease a message; None when it is gone, Denied when others have moved its row."""
         state = self._space.read(message.entity)
         if not state.exists:
             if row is not None:
                 self._forget(message, row)
             return None
+        version, place = place_in(term)
         tries = Tries(
             tries=1 if row is None else tries_in(row).tries + 1,
             max_tries=state.value["max_tries"],
             put_at=parse_time(state.value["put_at"]),
+            version=version,
+            place=place,
             lease=self._tokens.token().hex(),
             until=until,
         )
@@ -325,7 +327,7 @@ class QueueTier:
 
     def _told(self, queue: str) -> Iterator[tuple[Message, Tries | None]]:
         rows = self._rows(queue)
-        for message in self._ordered(queue, rows, lambda _: True):
+        for message, _ in self._ordered(queue, rows, lambda _: True):
             row = rows.get(message.id)
             if row is None:
                 yield message, None
@@ -418,26 +420,23 @@ class QueueTier:
 
     def _ordered(
         self, queue: str, rows: Mapping[str, SideRow], is_wanted: Callable[[Tries], bool]
-    ) -> Iterator[Message]:
-        """Yield the messages of a queue in the order of their puts.
+    ) -> Iterator[tuple[Message, str]]:
+        """Yield the messages of a queue in the order of their puts, each with its term.
 
         is_wanted  may leave out messages with a row; one that is gone may be among them
         """
         start = self._start(queue)
         tried = ((id, tries_in(row)) for id, row in rows.items())
-        early = [
-            Hit(term, self._message(queue, id).entity)
+        early = {
+            id: term
             for id, tries in tried
-            if (term := term_of(queue, tries.put_at)) < start.term and is_wanted(tries)
-        ]
-        early.sort(key=lambda hit: hit.term)
-        hits = chain(early, self._hits(queue, start, rows))
-        for _, group in groupby(hits, key=lambda hit: hit.term):
-            ids = [hit.id for hit in group]
-            if len(ids) > 1:
-                ids = self._by_version(ids)
-            for id in ids:
-                yield self._message(queue, _id_in(id))
+            if (term := tries.term(queue)) < start.term and is_wanted(tries)
+        }
+        for id, term in sorted(early.items(), key=itemgetter(1)):
+            yield self._message(queue, id), term
+        for hit in self._hits(queue, start, rows):
+            if (id := _id_in(hit.id)) not in early:
+                yield self._message(queue, id), hit.term
 
     def _start(self, queue: str) -> Start:
         """Return the place from which on the index is walked.
@@ -462,7 +461,7 @@ class QueueTier:
         return len(commits) == MERGES_LOOKED_FOR_MAX or any(each.event for each in commits)
 
     def _hits(self, queue: str, start: Start, rows: Mapping[str, SideRow]) -> Iterator[Hit]:
-        """Yield messages by the instants of their puts; few at first, because most takes end there."""
+        """Yield messages in the order of their puts; few at first, because most takes end there."""
         size, last, is_noted = MESSAGES_READ_FIRST, None, self._space.is_pinned
         while True:
             page = list(
@@ -486,34 +485,6 @@ class QueueTier:
         if len(self._starts) >= QUEUES_REMEMBERED:
             self._starts.clear()
         self._starts[queue] = start
-
-    def _by_version(self, ids: list[str]) -> list[str]:
-        """Return entities of one instant by version, and by their places in one commit."""
-        if len(self._versions) > MESSAGE_PLACES_KEPT:
-            # Other threads go on with the dictionaries that they have.
-            self._versions, self._places = {}, {}
-        versions, places = self._versions, self._places
-        for id in ids:
-            if id not in versions:
-                versions[id] = self._space.glance(id).version
-        ordered: list[str] = []
-        ids.sort(key=versions.__getitem__)
-        for version, group in groupby(ids, key=versions.__getitem__):
-            together = list(group)
-            if len(together) > 1:
-                self._find_places(version, together, places)
-                together.sort(key=lambda id: places.get(id, 0))
-            ordered += together
-        return ordered
-
-    def _find_places(self, version: int, ids: list[str], places: dict[str, int]) -> None:
-        if all(id in places for id in ids):
-            return
-        try:
-            places.update((fact.id, fact.index) for fact in self._space.commit(version).facts)
-        except NotFound:  # it was compacted away; the facts of living messages are there
-            for id in ids:
-                places.update((fact.id, fact.index) for fact in self._space.history(id, limit=1))
 
 
 def _id_in(entity: str) -> str:

@@ -521,8 +521,6 @@ REDACTED_BEGINNING_CHARACTERS = 16
 # Takes of a message before it is dead, by default, and the bytes of its payload.
 MESSAGE_TRIES_DEFAULT = 5
 MESSAGE_BYTES_DEFAULT = 1 * MIB
-# Messages whose versions are remembered, to order those that were put in one instant.
-MESSAGE_PLACES_KEPT = 100_000
 # Queues of which a host remembers where its messages begin.
 QUEUES_REMEMBERED = 10_000
 # Commits since a look at a queue that are looked through for merges; after more the next one begins anew.

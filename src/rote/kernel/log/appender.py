@@ -68,7 +68,7 @@ class Appender(_Pending):
             if hash is None:
                 digest = digest_in(value) if salt is None else salted_digest(salt, body)
                 after.hash = hash = fact_hash_of(quoted_id, op, digest, parent)
-            after.version = version
+            after.version, after.index = version, index
             facts.append(FactRow(number, version, index, id, op, hash, parent, salt, body, value))
             key = (number, id)
             live, was_live = after.exists, before.exists

@@ -31,6 +31,7 @@ class Entry(Struct, gc=False):
     depth_bound: int | None = None  # the value is not deeper than this; None when not known
     weight: int = 0  # its bytes in a cache, set when it is put there
     erased: bool = False  # does not exist because its content was erased
+    index: int = 0  # of the newest fact, in its commit
 
     @classmethod
     def holding(cls, data: bytes) -> "Entry":
@@ -121,7 +122,9 @@ def entry_of(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
         if is_audit and row.op == PATCH and row.body is not None:
             _check_snapshot(reads, space, row, line)
         size = len(data)
-        return Entry(row.version, row.hash, row.salt, True, data, UNSET, 0, 0, size, size)
+        return Entry(
+            row.version, row.hash, row.salt, True, data, UNSET, 0, 0, size, size, index=row.index
+        )
     return _replayed(reads, space, row, line)
 
 
@@ -192,6 +195,7 @@ def _replay(reads: Reader, space: int, row: FactRow, line: Line) -> Entry | None
                 patch_bytes=patch_bytes,
                 snapshot_bytes=len(snapshot),
                 size_bound=len(data),
+                index=row.index,
             )
         if older.op != PATCH:
             raise _baseless(row)
@@ -230,6 +234,7 @@ def continued(before: Entry, facts: Sequence[FactRow]) -> Entry | None:
         patch_bytes=before.patch_bytes + size,
         snapshot_bytes=before.snapshot_bytes,
         size_bound=before.size_bound + size,
+        index=last.index,
     )
 
 

@@ -75,7 +75,7 @@ def terms_of(index: Index, id: str, entry: Entry) -> set[str]:
     # A value that is not decoded yet is decoded for this alone, and takes up no room in the cache.
     is_decoded = entry.document is not UNSET
     value = entry.document if is_decoded else decode_canonical(entry.canonical_value())
-    return set(index.terms(id, value))
+    return set(index.terms(id, value, entry.version, entry.index))
 
 
 def expected_rows(

@@ -21,7 +21,7 @@ class Words:
     name = "words/1"
     prefix = ""
 
-    def terms(self, id: str, value: Any, /) -> Iterable[str]:
+    def terms(self, id: str, value: Any, version: int, place: int, /) -> Iterable[str]:
         text = value.get("text", "") if isinstance(value, dict) else ""
         return text.split()
 

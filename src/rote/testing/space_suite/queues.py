@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from rote.contract.commands import AwaitCommit, Command, Find, GetSide, GlanceAt, ListSides, PutSide
+from rote.contract.commands import AwaitCommit, Command, Find, GetSide, ListSides, PutSide
 from rote.errors import Denied, InvalidInput, LimitExceeded, NotFound, PayloadMismatch, RoteError
 from rote.opening.hosts import Host
 from rote.space import Space
 from rote.testing.intercepting import intercept
 from rote.testing.space_suite.ground import SpaceGround, port_of
-from rote.tiers import queue as queue_tier
 from rote.tiers.messages import KIND, id_of_key, term_of
 from rote.values import digest, parse_time
 
@@ -33,8 +32,8 @@ class QueueGround(SpaceGround):
     def put(self, *payloads: Any, queue: str = Q) -> list[str]:
         return [self.host.queue.put(queue, payload) for payload in payloads]
 
-    def take(self, host: Host | None = None, **more: Any) -> Any:
-        return (host or self.host).queue.take(Q, **more)["message"]
+    def take(self, host: Host | None = None, queue: str = Q, **more: Any) -> Any:
+        return (host or self.host).queue.take(queue, **more)["message"]
 
     def taken(self, host: Host | None = None) -> list[Any]:
         """Return the payloads of all messages that are ready, in the order in which they come."""
@@ -44,7 +43,8 @@ class QueueGround(SpaceGround):
         return payloads
 
     def done(self, message: Any, host: Host | None = None) -> Any:
-        return (host or self.host).queue.ack(Q, message["id"], message["lease"])
+        host = host or self.host
+        return host.queue.ack(message["queue"], message["id"], message["lease"])
 
     def expire(self, id: str | None = None) -> None:
         """Let leases and delays run out: on every engine, whatever its clock."""
@@ -94,8 +94,49 @@ class QueueTests(QueueGround):
         ]
         self.put(1, 2, 3, queue="elsewhere")
         self.space.compact(keep=1)
+        assert self.space.verify().ok
+        self.space.reindex()
+        assert self.space.verify().ok
         assert self.taken(self.host_on(self.space)) == ["first", *range(6), "last"]
         assert self.taken(host) == [*range(6), "last"]
+
+    def test_a_take_reads_no_more_where_many_were_put_in_one_instant(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """All messages of one instant were read by each take, to bring them into order."""
+        work: list[int] = []
+
+        def count(space: str, command: Command[Any], answer: Any) -> Any:
+            found = answer(command)
+            work[-1] += len(found) if isinstance(command, Find) else 1
+            return found
+
+        intercept(monkeypatch, self.port, Command, count)
+        for size in (10, 500):
+            host, queue = self.host_on(self.space), f"of-{size}"
+            self.space.transact([self.putting(f"{number:032x}", queue) for number in range(size)])
+            for number in range(6):  # the last ones of which begin behind those before
+                work.append(0)
+                message = self.take(host, queue=queue)
+                assert message["id"] == f"{number:032x}"
+                self.done(message, host)
+        assert work[:6] == work[6:]
+
+    def test_a_row_from_before_places_were_noted_is_met_once(self) -> None:
+        self.space.transact([self.putting(f"{number:032x}") for number in range(3)])
+        self.done(self.take())
+        message = self.take()
+        (row,) = self.port.answer(self.did, ListSides(KIND, "", 1_000)).rows
+        body = {name: row.body[name] for name in row.body if name not in ("version", "place")}
+        self.port.answer(self.did, PutSide(KIND, row.key, body, row.fence))
+        self.host.queue.nack(Q, message["id"], message["lease"])
+        assert self.depth() == (2, 0, 0)
+        assert [self.take()["id"] for _ in range(2)] == [f"{1:032x}", f"{2:032x}"]
+
+    def putting(self, id: str, queue: str = Q) -> dict[str, Any]:
+        """Return the operation that puts a message with an id."""
+        value = {"max_tries": 5, "put_at": "", "payload": id}
+        return {"op": "set", "id": f"queue:{queue}/{id}", "value": value, "stamp": ["/put_at"]}
 
     def test_a_message_is_an_entity_with_its_history(self) -> None:
         (id,) = self.put({"n": 1})
@@ -281,7 +322,7 @@ class QueueTests(QueueGround):
         for number in range(5):
             self.clock.move(seconds=1)
             self.put(number)
-            newest = self.space.commit(self.space.version).at
+            newest = self.space.commit(self.space.version)
             self.done(self.take(host), host)
         self.put("last")
 
@@ -292,7 +333,7 @@ class QueueTests(QueueGround):
         with monkeypatch.context() as patches:
             intercept(patches, self.port, Find, note)
             assert self.take(host)["payload"] == "last"
-        assert starts == [term_of(Q, parse_time(newest))]
+        assert starts == [term_of(Q, parse_time(newest.at), newest.version, 0)]
         assert self.depth(host) == (0, 1, 1)
         assert host.queue.peek(Q, dead=True)["items"][0]["id"] == dead
         host.queue.revive(Q, dead)
@@ -412,25 +453,6 @@ class QueueTests(QueueGround):
         intercept(monkeypatch, self.port, PutSide, meet)
         assert self.take() is None
         assert self.done(met[1]) == {"ok": True}
-
-    def test_threads_order_messages_of_one_instant_at_the_same_time(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """One has filled what is remembered, and another begins it anew."""
-        monkeypatch.setattr(queue_tier, "MESSAGE_PLACES_KEPT", 1)
-        for name in (Q, "other"):
-            self.put(*range(4), queue=name)
-        host, asked = self.host_on(self.space), []
-
-        def meet(space: str, command: GlanceAt, answer: Any) -> Any:
-            asked.append(command)
-            if len(asked) == 3:
-                host.queue.peek("other", 4)
-            return answer(command)
-
-        intercept(monkeypatch, self.port, GlanceAt, meet)
-        assert [item["payload"] for item in host.queue.peek(Q, 4)["items"]] == list(range(4))
-        assert len(asked) > 3
 
     def test_an_ack_that_meets_another_take_is_lost(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.put(1)

@@ -394,7 +394,7 @@ class RecordListTests(RecordGround):
         assert sorted(hit.term.split()[0] for hit in hits) == [
             "created", "expires", "source", "tag", "updated", "valid_at",
         ]  # fmt: skip
-        assert len(hits) == len(set(RECORDS.terms(hits[0].id, self.space.get(hits[0].id))))
+        assert len(hits) == len(set(RECORDS.terms(hits[0].id, self.space.get(hits[0].id), 0, 0)))
 
 
 class SharedRecordTests(RecordGround):

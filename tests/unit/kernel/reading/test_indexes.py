@@ -171,7 +171,7 @@ class Named:
     name = "named/1"
     prefix = "urn:a"
 
-    def terms(self, id: str, value: Any, /) -> list[str]:
+    def terms(self, id: str, value: Any, version: int, place: int, /) -> list[str]:
         return [id]
 
 
