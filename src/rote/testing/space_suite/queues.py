@@ -111,13 +111,16 @@ class QueueTests(QueueGround):
             work[-1] += len(found) if isinstance(command, Find) else 1
             return found
 
+        sizes = (10, 500)
+        for size in sizes:
+            puts = [self.putting(f"{number:032x}", f"of-{size}") for number in range(size)]
+            self.space.transact(puts)
+        hosts = [self.host_on(self.space) for _ in sizes]
         intercept(monkeypatch, self.port, Command, count)
-        for size in (10, 500):
-            host, queue = self.host_on(self.space), f"of-{size}"
-            self.space.transact([self.putting(f"{number:032x}", queue) for number in range(size)])
+        for size, host in zip(sizes, hosts, strict=True):
             for number in range(6):  # the last ones of which begin behind those before
                 work.append(0)
-                message = self.take(host, queue=queue)
+                message = self.take(host, queue=f"of-{size}")
                 assert message["id"] == f"{number:032x}"
                 self.done(message, host)
         assert work[:6] == work[6:]
