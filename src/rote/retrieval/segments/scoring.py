@@ -9,7 +9,6 @@ own share and six that its neighbours lend, and there are two ways to find it:
 """
 
 from array import array
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
@@ -27,9 +26,6 @@ _LANE_BITS = 32
 _LANE_BYTES = _LANE_BITS // 8
 _LANES_STEP = 1_024
 
-# Of a part with so many rows for each posting, a dictionary of those that have a term is faster.
-_SPARSE = 4
-
 # The postings of each part, by term.
 Postings = Sequence[Mapping[str, Posting]]
 
@@ -45,23 +41,32 @@ def plain_totals(
     totals: list[int] = []
     known = _Weights(telling.average)
     for part, by_row, found in zip(living.parts, weighed, postings, strict=True):
-        size = part.segment.size
         asked = [(idf, found[term]) for term, idf in telling.idf.items() if term in found]
-        count = sum(len(posting.singles) + len(posting.repeats) for _, posting in asked)
-        is_sparse = count * _SPARSE < size
-        own: defaultdict[int, int] | list[int] = defaultdict(int) if is_sparse else [0] * size
-        for idf, posting in asked:
-            times = OWN * idf
-            for row in posting.singles:
-                own[row] += times * by_row[row]
-            for row, weight in _repeated(part, posting, known):
-                if by_row[row]:
-                    own[row] += times * weight
-        numbers: Iterable[int] = own if isinstance(own, dict) else range(size)
-        each: Iterable[int] = own.values() if isinstance(own, dict) else own
-        rows += map(part.base.__add__, compress(numbers, each))
-        totals += filter(None, each)
+        own = _part_totals(part, by_row, asked, known)
+        rows += map(part.base.__add__, compress(own, own.values()))
+        totals += filter(None, own.values())
     return rows, totals
+
+
+def _part_totals(
+    part: Part, by_row: Sequence[int], asked: list[tuple[int, Posting]], known: "_Weights"
+) -> dict[int, int]:
+    """Return the total of each row of a part that has a term; 0 for one that does not count."""
+    # The longest posting first: there is nothing to add it to, and that is faster.
+    asked.sort(key=lambda each: -len(each[1].singles))
+    own: dict[int, int] = {}
+    for idf, posting in asked:
+        times = OWN * idf
+        more = map(times.__mul__, map(by_row.__getitem__, posting.singles))
+        if not own:
+            own = dict(zip(posting.singles, more, strict=True))
+        else:
+            for row, share in zip(posting.singles, more, strict=True):
+                own[row] = own.get(row, 0) + share
+        for row, weight in _repeated(part, posting, known):
+            if by_row[row]:
+                own[row] = own.get(row, 0) + times * weight
+    return own
 
 
 class _Weights(dict[tuple[int, int], int]):
