@@ -1,6 +1,6 @@
 """Selection by lexical-1: who is in the answer, and for everybody else the first reason why not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
 
@@ -56,11 +56,11 @@ class Ranking:
         count, reached = CANDIDATES_FIRST, 0
         while reached < self._count:
             found = self._found(count)
-            yield from islice(found, reached, None)
+            yield from islice(_in_order(found), reached, None)
             count, reached = count * CANDIDATES_GROWTH, len(found)
 
     def _found(self, count: int) -> list[Candidate]:
-        """Return at least the first so many candidates, in order."""
+        """Return at least the first so many candidates, by score."""
         found, least = [], 0
         for memories, scores in self._stores:
             best = scores.best(count)
@@ -68,16 +68,7 @@ class Ranking:
             if len(best) < len(scores):
                 # Others of this store may be better than those of other stores below it.
                 least = max(least, min(score for score, _ in best))
-        found = sorted(
-            (each for each in found if each.score >= least), key=lambda each: -each.score
-        )
-        ordered: list[Candidate] = []
-        for _, ties in groupby(found, key=lambda each: each.score):
-            tied = list(ties)
-            if len(tied) > 1:
-                tied.sort(key=lambda each: each.corpus.rank_key(each.row))
-            ordered += tied
-        return ordered
+        return sorted((each for each in found if each.score >= least), key=lambda each: -each.score)
 
     def count_from(self, scoring: Scoring) -> int:
         """Return how many have enough of a score."""
@@ -87,6 +78,15 @@ class Ranking:
         # The least integer that is no less than the share.
         least = max(scoring.min_score, -(-scoring.min_share * best // 1_000))
         return sum(scores.count_from(least) for _, scores in self._stores)
+
+
+def _in_order(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Yield candidates that are sorted by score in their order; ties are decided when reached."""
+    for _, ties in groupby(candidates, key=lambda each: each.score):
+        tied = list(ties)
+        if len(tied) > 1:
+            tied.sort(key=lambda each: each.corpus.rank_key(each.row))
+        yield from tied
 
 
 class Selection(Struct, frozen=True):

@@ -233,7 +233,7 @@ class FoundScores:
             # A sample tells what is likely to leave about twice as many; with fewer all are looked at.
             sample = sorted(totals[::_SAMPLED], reverse=True)
             guess = sample[min(len(sample) - 1, 2 * count // _SAMPLED + _SAMPLED)]
-            likely = [place for place, total in enumerate(totals) if total >= guess]
+            likely = list(compress(range(len(totals)), map(guess.__le__, totals)))
             if len(likely) >= count:
                 greatest = nlargest(count, map(totals.__getitem__, likely))
                 floor = weights.total_from(weights.score(greatest[-1]))

@@ -98,6 +98,8 @@ class _Body(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fals
 _encode = msgspec.msgpack.encode
 _decode = msgspec.msgpack.Decoder(_Body).decode
 
+_NO_ROWS: Numbers = array(ROW)
+
 # The rows of a term that have it once, those that have it more often, and how often: all as bytes.
 RawPosting: TypeAlias = tuple[bytes, bytes, bytes]
 
@@ -325,8 +327,10 @@ class Segment:
 
     def _rows(self, data: bytes) -> Numbers:
         """Return rows; raise Corrupt when one of them is not there."""
+        if not data:
+            return _NO_ROWS
         rows = from_bytes(ROW, data)
-        if rows and max(rows) >= self.size:
+        if max(rows) >= self.size:
             raise _damaged()
         return rows
 
