@@ -89,12 +89,9 @@ def _terms_in_parts(text: str, language: str) -> Iterator[str]:
 def memory_terms(
     text: str, tags: Iterable[str], instant: int, language: str = ENGLISH
 ) -> Iterator[str]:
-    """Yield the terms of a memory: of its text, of each tag, and of its day."""
-    yield from analyse(text, language)
-    for tag in tags:
-        yield from analyse(tag, language)
-    if instant != NO_INSTANT:
-        yield from _terms_of_day(instant // _DAY, language)
+    """Return the terms of a memory: of its text, of each tag, and of its day."""
+    day: Iterable[str] = () if instant == NO_INSTANT else _terms_of_day(instant // _DAY, language)
+    return chain(analyse(text, language), *(analyse(tag, language) for tag in tags), day)
 
 
 @lru_cache(maxsize=DAYS_REMEMBERED)
