@@ -7,6 +7,7 @@ at every patch either: its size and depth are estimated from above by what the p
 and measured only when the estimate reaches a limit.
 """
 
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Raw, Struct
@@ -24,6 +25,7 @@ from rote.values.limits import (
     VALUE_BYTES_MAX,
 )
 
+_STAMPS_REMEMBERED = 64  # lists of pointers; a program has few
 _Operations = list[dict[str, Any]]
 # Decode an object to the texts of its members in their order, and encode it again.
 _members_of = Decoder(dict[str, Raw]).decode
@@ -40,15 +42,21 @@ class Patched(Struct, frozen=True, gc=False):
 
 def stamped(data: bytes, pointers: tuple[str, ...], at: int) -> bytes:
     """Return a canonical value with the commit's time at each pointer."""
-    places = [parse_pointer(pointer) for pointer in pointers]
-    if data.startswith(b"{") and max(map(len, places)) == 1:
+    names = _names_of(pointers)
+    if names and data.startswith(b"{"):
         members = _members_of(data)
-        names = [tokens[0] for tokens in places]
-        if members.keys() >= set(names):
+        if members.keys() >= names:
             # The usual case: all other members are copied without decoding them.
             members.update(dict.fromkeys(names, Raw(f'"{format_time(at)}"')))
             return value_bytes(Encoded(_of_members(members)))
     return value_bytes(_stamp_into(decode_canonical(data), _stamps(pointers, at)))
+
+
+@lru_cache(maxsize=_STAMPS_REMEMBERED)
+def _names_of(pointers: tuple[str, ...]) -> frozenset[str]:
+    """Return the members that pointers name; none when one of them goes deeper."""
+    places = [parse_pointer(pointer) for pointer in pointers]
+    return frozenset([place[0] for place in places] if max(map(len, places)) == 1 else ())
 
 
 def patched(before: Entry, data: bytes, pointers: tuple[str, ...], at: int) -> Patched:
