@@ -369,6 +369,7 @@ RETRIEVAL_DRIFT_SHARE = 4
 # Texts of times that are remembered: many memories share a second, and logs repeat their times.
 INSTANTS_REMEMBERED = 65_536
 TAG_LISTS_REMEMBERED = 4_096
+KINDS_REMEMBERED = 1_024  # of records, each with its namespace
 # Characters of a term, frozen with the analyser; and words and days whose terms are remembered.
 TERM_CHARACTERS_MAX = 64
 WORDS_REMEMBERED = 65_536  # each language

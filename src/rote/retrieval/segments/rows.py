@@ -10,6 +10,7 @@ tags are in all of them, because they are words.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -22,7 +23,7 @@ from rote.records.metadata import tags_of
 from rote.retrieval.details import Details
 from rote.retrieval.spaces import entry_text, entry_time, entry_words, record_time
 from rote.values import Json, canonical
-from rote.values.limits import INTEGER_MAX
+from rote.values.limits import INTEGER_MAX, KINDS_REMEMBERED
 
 NEVER = INTEGER_MAX  # the last instant of what does not expire
 _THREAD, _TURN = "thread", "turn"
@@ -135,7 +136,8 @@ class _Record:
             if self.entries is not None:
                 rest = {name: rest[name] for name in rest if name not in (_THREAD, _TURN)}
         names = record["namespace"], record["record_kind"]
-        self._details = canonical([*names, list(self.tags), rest]).decode()
+        is_plain = not (self.tags or rest)
+        self._details = _plain_details(*names) if is_plain else _details(*names, self.tags, rest)
 
     @staticmethod
     def read(id: str, value: Json | UnsetType) -> "_Record":
@@ -158,6 +160,16 @@ class _Record:
 
     def entry(self, entry: dict[str, Json]) -> Memory:
         return Memory(entry_text(entry), self.tags, _TIMES[entry_time(entry)][0])
+
+
+def _details(namespace: str, kind: str, tags: tuple[str, ...], metadata: Mapping[str, Json]) -> str:
+    return canonical([namespace, kind, list(tags), dict(metadata)]).decode()
+
+
+@lru_cache(maxsize=KINDS_REMEMBERED)
+def _plain_details(namespace: str, kind: str) -> str:
+    """Return the details of records without metadata, which most records of a kind share."""
+    return _details(namespace, kind, (), {})
 
 
 # Only for the speed: their results do not depend on what they have seen.
