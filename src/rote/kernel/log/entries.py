@@ -159,14 +159,18 @@ def snapshot_in(row: FactRow) -> bytes | None:
 
 
 def _replayed(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
-    found = _replay(reads, space, row, line)
+    found = _replay(reads, space, row, line, is_doubted=reads.is_audit)
     if found is None:
         raise _baseless(row)
     return found
 
 
-def _replay(reads: Reader, space: int, row: FactRow, line: Line) -> Entry | None:
+def _replay(
+    reads: Reader, space: int, row: FactRow, line: Line, *, is_doubted: bool = False
+) -> Entry | None:
     """Return the entry of a patch: the last snapshot below it, with all patches since applied.
+
+    With `is_doubted` that snapshot, too, must be what its patch makes of the one before.
 
     Return None when the facts below it are not there. A commit may patch an entity several times,
     and a compaction at its version leaves all of these facts, and a snapshot in the last one only.
@@ -181,6 +185,8 @@ def _replay(reads: Reader, space: int, row: FactRow, line: Line) -> Entry | None
             return _erased(row, remains_in(older), line)  # erased since the row was read
         snapshot = snapshot_in(older) if older.op != DELETE else None
         if snapshot is not None:
+            if is_doubted and older.op == PATCH and older.body is not None:
+                _check_snapshot(reads, space, older, line)
             document = apply_stored(snapshot, reversed(patches))
             data = canonical(document)
             patch_bytes = sum(len(patch.body or b"") for patch in patches)
