@@ -97,6 +97,9 @@ PAGE_BYTES_MAX = 4 * MIB
 ROWS_READ_FIRST = 16
 # The most of them that are read at once, when all before were small.
 ROWS_READ_MAX = 256
+# Entities that a merge or a diff reads from its two or three states at once: so few that the second
+# state finds the pages of the index that the first one has brought into the cache of the connection.
+ENTITIES_COMPARED_AT_ONCE = 64
 # Hits of an index asked for at first: few, because most callers stop early.
 HITS_READ_FIRST = 128
 # Values kept per space, so that a warm read costs no engine work.

@@ -7,11 +7,11 @@ from rote.contract.commands import Diff, ListChanges
 from rote.engines.rows import Line
 from rote.kernel.log.branches import spans
 from rote.kernel.log.entries import ABSENT, Entry, load, same, state_of
-from rote.kernel.log.page_sizes import answer_pace, page_size
+from rote.kernel.log.page_sizes import answer_pace, compared_at_once, page_size
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
 from rote.patch import diff as patch_between
-from rote.values.limits import PAGE_BYTES_MAX, PAGE_MAX, ROWS_READ_FIRST
+from rote.values.limits import PAGE_BYTES_MAX, ROWS_READ_FIRST
 from rote.values.names import check_text
 
 
@@ -25,8 +25,9 @@ def _diff(reads: SpaceReader, before: View, after: View, newest: int) -> tuple[C
     lines = [_line(reads, view, newest) for view in (before, after)]
     ids = sorted(reads.rows.written(reads.number, spans(*lines)))
     changes: list[Change] = []
-    for start in range(0, len(ids), PAGE_MAX):
-        found = _changed(reads, ids[start : start + PAGE_MAX], lines)
+    at_once = compared_at_once(reads.space.engine)
+    for start in range(0, len(ids), at_once):
+        found = _changed(reads, ids[start : start + at_once], lines)
         changes += [_change(*each) for each in found]
     return tuple(changes)
 

@@ -31,6 +31,7 @@ from rote.kernel.log.branches import Branches, spans, writable
 from rote.kernel.log.commit_graph import Point, last_node, merge_bases
 from rote.kernel.log.entries import ABSENT, Entry, same, state_of
 from rote.kernel.log.events import erased_by
+from rote.kernel.log.page_sizes import compared_at_once
 from rote.kernel.log.seals import ATTEMPT, KEY
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
@@ -244,8 +245,9 @@ def plan_merge(
     operations: list[Operation] = []
     before: dict[str, Entry] = {}
     conflicts: list[MergeConflict] = []
+    at_once = compared_at_once(reads.space.engine)
     seen: set[str] = set()
-    for id, base, one, other in _candidates(ground, bases, ours, theirs):
+    for id, base, one, other in _candidates(ground, bases, ours, theirs, at_once):
         if same(one, other) or (base is not NO_BASE and same(other, base)):
             continue
         if base is not NO_BASE and same(one, base):
@@ -273,7 +275,7 @@ def plan_merge(
 
 
 def _candidates(
-    ground: Ground, bases: Sequence[Point], ours: Point | None, theirs: Point
+    ground: Ground, bases: Sequence[Point], ours: Point | None, theirs: Point, at_once: int
 ) -> Iterator[tuple[str, Entry, Entry, Entry]]:
     """Yield (id, base, ours, theirs) of every entity that the source may have changed, in id order."""
     line = ground.branches.line_of(*theirs)
@@ -282,8 +284,8 @@ def _candidates(
         id for other in others for id in ground.reads.written(ground.space, spans(line, other))
     }
     ids = sorted(found)
-    for start in range(0, len(ids), PAGE_MAX):
-        page = ids[start : start + PAGE_MAX]
+    for start in range(0, len(ids), at_once):
+        page = ids[start : start + at_once]
         one = {} if ours is None else ground.entries(ours, page)
         base = _base_entries(ground, bases, ours, one, page)
         other = ground.entries(theirs, page)

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 
+from rote.engines import Engine
 from rote.engines.rows import FactRow
 from rote.errors import InvalidInput
 from rote.values.limits import (
     COPY_CHUNK_MAX,
+    ENTITIES_COMPARED_AT_ONCE,
     PAGE_MAX,
     ROWS_READ_MAX,
     VERIFY_PAGE_BYTES,
@@ -88,3 +90,8 @@ def page_size(limit: int) -> int:
     if type(limit) is not int or limit < 1:
         raise InvalidInput("a limit is an integer from 1 on")
     return min(limit, PAGE_MAX)
+
+
+def compared_at_once(engine: Engine) -> int:
+    """Return how many entities to read at once from each of the states that are compared."""
+    return PAGE_MAX if engine.is_remote else ENTITIES_COMPARED_AT_ONCE

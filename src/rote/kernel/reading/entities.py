@@ -26,7 +26,12 @@ def read(space: OpenSpace, command: Read) -> tuple[State, ...]:
             reads = space.reader()
         if version is None:
             return (state_of(id, reads.current(branch, id)),)
-        entry = _remembered(reads, branch, id, version)
+        # The past changes by an erasure alone. Another process may have erased the entity, so the head
+        # is asked for where that is cheap. Elsewhere it is a round trip, and the cache learns of the
+        # erasure with the next read of the present.
+        if not space.engine.is_remote:
+            reads.sync()
+        entry = space.remembered(branch, id, version)
         if entry is not None:
             return (state_of(id, entry),)
     for id in ids:
@@ -43,7 +48,7 @@ def read_page(space: OpenSpace, command: ReadPage) -> StatePage:
     ids, known = command.ids, _known(command)
     reads, branch = space.reader(), command.view.branch
     if not space.engine.is_remote:
-        reads.sync()  # as in _remembered
+        reads.sync()  # as in read
     version = reads.resolve(command.view.version)
     reads.line(branch, version)  # NotFound for an unknown branch, also without ids
     pace = answer_pace(PAGE_BYTES_MAX, limit=len(ids), first=ROWS_READ_FIRST)
@@ -115,23 +120,11 @@ def glance(space: OpenSpace, command: GlanceAt) -> Glance:
     return glance_at(entry, command.values, command.sizes)
 
 
-def _remembered(reads: SpaceReader, branch: str, id: str, version: int) -> Entry | None:
-    """Return an entry of the past if it is cached.
-
-    The past changes by an erasure alone. Another process may have erased the entity, so the head is
-    asked for where that is cheap. Elsewhere it is a round trip, and the cache learns of the erasure
-    with the next read of the present.
-    """
-    if not reads.space.engine.is_remote:
-        reads.sync()
-    return reads.space.remembered(branch, id, version)
-
-
 def _entries_at(
     reads: SpaceReader, branch: str, ids: Sequence[str], version: int
 ) -> dict[str, Entry]:
     if not reads.space.engine.is_remote:
-        reads.sync()  # as above
+        reads.sync()  # as in read
     reads.check_version(version)
     remembered = {id: reads.space.remembered(branch, id, version) for id in ids}
     entries = {id: entry for id, entry in remembered.items() if entry is not None}

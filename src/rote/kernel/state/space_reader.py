@@ -52,9 +52,11 @@ class SpaceReader:
         space = self.space
         before = space.known
         head = self.rows.head(self.number)
-        version, hash = (0, b"") if head is None else (head.version, head.hash)
-        if version != space.known or hash != space.known_hash or not space.is_ready:
-            self._catch_up(version, hash, before=before, may_be_old=may_be_old)
+        if head is None:
+            if space.known or space.known_hash or not space.is_ready:
+                self._catch_up(0, b"", before=before, may_be_old=may_be_old)
+        elif head.version != space.known or head.hash != space.known_hash or not space.is_ready:
+            self._catch_up(head.version, head.hash, before=before, may_be_old=may_be_old)
         return head
 
     def _catch_up(
