@@ -239,3 +239,41 @@ def test_answers_are_as_the_document_says(
             "merge",
             "copy_out",
         )  # a branch into itself, and an argument that is missing
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "member"),
+    [
+        ("glance", {"id": "urn:a", "sizes": {"": "draft"}}, "sizes"),
+        ("glance", {"id": "urn:a", "values": {}}, "values"),
+        ("glance", {"id": "urn:a", "values": [1]}, "values"),
+        ("read", {"ids": {}}, "ids"),
+        ("read", {"ids": [], "known": ""}, "known"),
+        ("commit", {"operations": [], "reads": {}}, "reads"),
+        ("commit", {"operations": [], "guards": ""}, "guards"),
+        ("rehearse", {"operations": [], "now": 0, "own": []}, "own"),
+        ("merge", {"source": "main", "resolutions": []}, "resolutions"),
+        ("erase", {"reason": "", "ids": {}}, "ids"),
+        ("postings", {"index": "words", "terms": {}}, "terms"),
+    ],
+)
+def test_a_list_is_no_object_and_an_object_no_list(
+    server: Served, document: Any, name: str, arguments: Any, member: str
+) -> None:
+    # `sizes` as an object was taken: its keys were read as pointers.
+    reply = server.command(name, arguments)
+    assert (reply.status, reply.json["error"]["code"]) == (400, "invalid_input")
+    assert reply.json["error"]["details"] == {"key": member}
+    assert not jsonschema_rs.is_valid(asked_schema(document, name), arguments)
+
+
+def test_an_argument_may_leave_out_what_has_a_default(server: Served, document: Any) -> None:
+    arguments = {"before": {}, "after": {"branch": "main"}}
+    assert server.command("diff", arguments).status == 200
+    assert jsonschema_rs.is_valid(asked_schema(document, "diff"), arguments)
+
+
+def asked_schema(document: Any, name: str) -> Any:
+    operation = document["paths"][f"/v1/spaces/{{space}}/{name}"]["post"]
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    return {**schema, "components": document["components"]}
