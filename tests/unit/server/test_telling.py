@@ -7,8 +7,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from rote.access.tokens import TokenRight
 from rote.errors import Unavailable
 from rote.server.table import ROUTES, ROWS
+from rote.testing import SeededIds
 from tests.served import Served, served
 from tests.wires import Reply, Wire
 
@@ -277,3 +279,15 @@ def asked_schema(document: Any, name: str) -> Any:
     operation = document["paths"][f"/v1/spaces/{{space}}/{name}"]["post"]
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
     return {**schema, "components": document["components"]}
+
+
+def test_a_malformed_argument_tells_nobody_that_a_space_is_there(server: Served) -> None:
+    # `revoke` asks for no right before its arguments: a stranger was answered 400 where there is a space.
+    token = TokenRight("read", server.store.space("elsewhere").did, None)
+    home = server.server.service.home
+    text, _ = home.create_token("stranger", token, now=0, expires=None, ids=SeededIds())
+    with Wire(server.server.url, text) as stranger:
+        here = stranger.command("revoke", {"more": 1}, space=server.space.name)
+        nowhere = stranger.command("revoke", {"more": 1}, space="nowhere")
+    assert here.status == nowhere.status == 404
+    assert here.headers.keys() == nowhere.headers.keys()
