@@ -80,11 +80,21 @@ def drawn(draw: Random, document: Any, schema: Any, depth: int = 0) -> Any:
     return value(draw)
 
 
-def spoilt(draw: Random, body: dict[str, Any]) -> dict[str, Any]:
-    """Return a body as it is, with another member, or with one of another type."""
-    if draw.random() < 0.6:
-        return body
-    return {**body, draw.choice([*sorted(body), "more"]): value(draw)}
+def spoilt(draw: Random, body: dict[str, Any]) -> Any:
+    """Return a body as it is, with another member, or with a part of another type."""
+    return body if draw.random() < 0.6 else _changed(draw, body)
+
+
+def _changed(draw: Random, part: Any) -> Any:
+    """Return a part of a body with something else in it, at any depth."""
+    if isinstance(part, dict):
+        name = draw.choice([*sorted(part), "more"])
+        is_deeper = draw.random() < 0.5 and isinstance(part.get(name), dict | list)
+        return {**part, name: _changed(draw, part[name]) if is_deeper else value(draw)}
+    if isinstance(part, list) and part:
+        place = draw.randrange(len(part))
+        return [*part[:place], _changed(draw, part[place]), *part[place + 1 :]]
+    return value(draw)
 
 
 def schema_of(operation: Any) -> Any:

@@ -240,7 +240,8 @@ def _rows(examination: Examination) -> Iterator[tuple[str, str]]:
             yield "store", store["server"]
             if "clock_seconds" in store:
                 yield "server version", store["version"]
-                yield "clock", f"differs by {store['clock_seconds']} s"
+                seconds = store["clock_seconds"]
+                yield "clock", "not seen" if seconds is None else f"differs by {seconds} s"
                 yield "operator", "yes" if store["operator"] else "no"
         else:
             yield "store", store["path"]

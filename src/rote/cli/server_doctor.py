@@ -10,7 +10,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from rote.errors import Denied, InvalidInput, Unavailable
+from rote.errors import InvalidInput, Unavailable
 from rote.values import Json, canonical, decode, micros_of
 from rote.values.limits import DEPTH_MAX, MESSAGE_BYTES_MAX
 from rote.values.server_limits import DOCTOR_SECONDS_MAX
@@ -30,6 +30,7 @@ class Server:
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._connection = kind(parts.hostname, parts.port, timeout=DOCTOR_SECONDS_MAX)
         self._token = os.environ.get("ROTE_TOKEN")
+        self.has_token = self._token is not None
         self.shown = f"{parts.scheme}://{parts.netloc}"
 
     def ask(self, method: str, path: str, body: Json = None) -> "Reply":
@@ -97,11 +98,7 @@ def _examine(server: Server) -> dict[str, Any]:
         "operator": server.ask("GET", "/metrics").status == 200,
     }
     if now.status == 401:
-        raise Denied(
-            "the server does not know who asks: set ROTE_TOKEN to a token of this server",
-            code="unauthenticated",
-            reason=now.body["error"]["details"].get("reason"),
-        )
+        return _unknown(server, store, now.body["error"]["details"].get("reason"), problems)
     difference = (now.body["now"] - (begun + ended) // 2) / 1_000_000
     store["clock_seconds"] = round(difference, 3)
     if abs(difference) > _CLOCK_SECONDS_MAX:
@@ -111,6 +108,19 @@ def _examine(server: Server) -> dict[str, Any]:
         notes.append("there are more spaces than are shown")
     spaces = [_space(server, each) for each in listed["spaces"]]
     return {"store": store, "spaces": spaces, "problems": problems, "notes": notes}
+
+
+def _unknown(
+    server: Server, store: dict[str, Any], reason: str, problems: list[str]
+) -> dict[str, Any]:
+    """Return what is told of a server that does not know who asks, and say what is not."""
+    notes = []
+    if server.has_token:
+        problems.append(f"the server does not take the token in ROTE_TOKEN ({reason})")
+    else:
+        notes.append("nobody asks: set ROTE_TOKEN to a token of this server to see the rest")
+    notes.append("not seen: the clock, the rights and the spaces")
+    return {"store": store, "problems": problems, "notes": notes}
 
 
 def _space(server: Server, info: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Commands about tokens of a server: token create, list, revoke. They open the store itself."""
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -100,13 +101,14 @@ def list_tokens(*, options: StoreOptions) -> None:
             records = _home(store, create=False).tokens()
         except NotFound:
             records = []  # no token was ever made
+        names = {space.did: space.name for space in store.spaces()}
     if options.as_json:
         print_json(
             [{"name": each.name, **_shown(each), "revoked": each.revoked} for each in records]
         )
         return
     columns = ("name", "right", "space", "path", "created", "expires", "revoked")
-    print_rows(columns, (_row(each) for each in records))
+    print_rows(columns, (_row(each, names) for each in records))
 
 
 @commands.command("revoke")
@@ -138,9 +140,10 @@ def _shown(record: TokenRecord) -> dict[str, Json]:
     }
 
 
-def _row(record: TokenRecord) -> tuple[str, ...]:
+def _row(record: TokenRecord, names: Mapping[str, str]) -> tuple[str, ...]:
     bound = record.bound
+    space = "all" if bound.space is None else names.get(bound.space, bound.space)
     return (
-        record.name, bound.right, bound.space or "all", bound.path or "", record.created,
+        record.name, bound.right, space, bound.path or "", record.created,
         record.expires or "never", "revoked" if record.revoked else "",
     )  # fmt: skip

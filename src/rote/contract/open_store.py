@@ -13,9 +13,19 @@ class OpenStore:
     Two stores are never the same, even if one is a copy of the other.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mark: Callable[[], bytes | None] = lambda: None) -> None:
+        """mark  tells the state of the store, as `mark` does"""
+        self._mark = mark
         self._forgets: dict[Forget, None] = {}
         self._counts: Counter[str | None] = Counter()
+
+    def mark(self) -> bytes | None:
+        """Return a value that changes with every commit of any process, side rows included.
+
+        What was read after it was taken is current as long as it is the same. None where only a look
+        at the store can tell.
+        """
+        return self._mark()
 
     def register(self, forget: Forget) -> None:
         """Have a function called whenever content must go. It must not ask the store."""

@@ -316,11 +316,7 @@ def _coder(kind: Any) -> Coder:
                 if isinstance(value, Mapping)
                 else _checked(value)
             ),
-            lambda plain: (
-                {name: part.value(inner) for name, inner in plain.items()}
-                if isinstance(plain, dict)
-                else plain
-            ),
+            lambda plain: {name: part.value(inner) for name, inner in _of(dict, plain).items()},
         )
     if kind is bytes:
         return _BYTES
@@ -337,9 +333,7 @@ def _sequence_coder(kind: Any) -> Coder:
             if isinstance(value, list | tuple)
             else _checked(value)
         ),
-        lambda plain: (
-            tuple([part.value(inner) for inner in plain]) if isinstance(plain, list) else plain
-        ),
+        lambda plain: tuple([part.value(inner) for inner in _of(list, plain)]),
     )
 
 
@@ -431,10 +425,8 @@ def _commit_coder(coder: Coder) -> Coder:
     def value(plain: Any) -> Any:
         commit: Commit = coder.value(plain)
         of_commit = {"at": commit.at, "author": commit.author, "meta_data": commit.meta_data}
-        if isinstance(commit.facts, tuple):
-            facts = tuple([structs.replace(fact, **of_commit) for fact in commit.facts])
-            commit = structs.replace(commit, facts=facts)
-        return commit
+        facts = tuple([structs.replace(fact, **of_commit) for fact in commit.facts])
+        return structs.replace(commit, facts=facts)
 
     return Coder(plain, value, coder.names)
 

@@ -407,6 +407,11 @@ class Engine(Protocol):
         epoch; None where there is no such clock."""
         ...
 
+    def mark(self) -> bytes | None:
+        """Return a value that changes with every commit of any process; None where that cannot be told
+        without a look at the store."""
+        ...
+
     def spaces(self) -> list[SpaceRow]:
         """Return all spaces, by name."""
         ...

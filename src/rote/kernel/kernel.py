@@ -213,6 +213,7 @@ class Kernel:
             texts=texts,
             port=lambda: self,
             presumes=presumes,
+            open_store=OpenStore(engine.mark),
         )
         self.spaces = Spaces(wiring, seed=seed)
         self._bind(caller)

@@ -101,6 +101,12 @@ class AdmittedPort(PortLayer):
         elif row.range is not None:
             self._named = range_named(row.range, arguments)
 
+    def check_seen(self) -> None:
+        """Raise for a principal that may not even know that the space is there."""
+        look = self.look(self.space)
+        if not look.standing.held:
+            raise refused(look.standing, look.asked)
+
     def answer(self, space: str, command: c.Command[R], /) -> R:
         if isinstance(command, c.StoreCommand):
             found: R = self._answer_of_store(command)

@@ -100,7 +100,16 @@ class Service:
             raise NotFound(f"there is no command {name!r:.80}")
         members = _members(row, arguments)
         port = self.enter(principal, name, space, seen)
-        made = _arguments(row, members, once)
+        try:
+            made = _arguments(row, members, once)
+        except InvalidInput:
+            if row.space:
+                try:
+                    port.check_seen()
+                except RoteError:
+                    seen.space = seen.version = None  # nothing says that the space is there
+                    raise
+            raise
         port.name(made)
         return Asked(principal, port, seen.space or "", made, self, seen, tell)
 

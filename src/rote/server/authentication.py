@@ -5,7 +5,8 @@
     Signature, Signature-Input        a signed request                   way `did`
 
 Whatever is not exactly one of these is refused. Nothing is taken from what was good before: tokens,
-grants and nonces are looked up for every request.
+grants and nonces are looked up for every request. A look that nobody has committed since is the same
+as another one, and is not made twice.
 """
 
 import threading
@@ -15,6 +16,8 @@ from collections.abc import Callable
 from hmac import compare_digest
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
+
+from msgspec import Struct
 
 from rote.access.chains import Chain, read_chain
 from rote.access.delegations import SECOND
@@ -33,6 +36,14 @@ from rote.values.server_limits import SERVER_PRINCIPALS_KEPT
 
 R = TypeVar("R")
 _SIGNING = (b"signature", b"signature-input")
+
+
+class Shown(Struct, frozen=True):
+    """A grant that was good, as of a mark of the store."""
+
+    mark: bytes | None
+    principal: Principal
+    expires: int
 
 
 class Authentication:
@@ -57,6 +68,7 @@ class Authentication:
         self._mutex = threading.Lock()
         # Delegations were signed once, so their signatures are judged once; the rest at every call.
         self._chains: OrderedDict[str, Chain] = OrderedDict()  # by the hash of their grant
+        self._grants: OrderedDict[str, Shown] = OrderedDict()  # by their hashes
 
     def principal(self, head: Head) -> Principal:
         """Return who asks; Denied with the code `unauthenticated` when that is not shown."""
@@ -120,15 +132,26 @@ class Authentication:
 
     def _by_grant(self, text: str) -> Principal:
         hash = sha256_hex(text.encode())
+        mark, shown = self._home.mark(), self._grants.get(hash)
+        if shown is None or mark is None or shown.mark != mark:
+            shown = self._look_up(hash, mark)
+            with self._mutex:
+                self._grants[hash] = shown
+                if len(self._grants) > SERVER_PRINCIPALS_KEPT:
+                    self._grants.popitem(last=False)
+        if shown.expires <= self._now():
+            raise unauthenticated("token")
+        return shown.principal
+
+    def _look_up(self, hash: str, mark: bytes | None) -> "Shown":
         row = self._home.grant(hash)
         body: Any = None if row is None else row.body
         try:
             did, proofs, expires = body["principal"], body["proofs"], parse_time(body["expires"])
         except (TypeError, KeyError, InvalidInput):
             raise unauthenticated("token") from None
-        if expires <= self._now():
-            raise unauthenticated("token")
-        return self._did(did, self._chain(hash, proofs, did) if proofs else None, grant=hash)
+        chain = self._chain(hash, proofs, did) if proofs else None
+        return Shown(mark, self._did(did, chain, grant=hash), expires)
 
     def _chain(self, hash: str, proofs: Any, did: str) -> Chain:
         with self._mutex:

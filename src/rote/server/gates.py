@@ -62,6 +62,8 @@ class Gates:
         self._mutex = threading.Lock()
         self._names: dict[str, SpaceInfo] = {}  # spaces by name or did, as they were found
         self._acls: OrderedDict[tuple[str, str], Acl | None] = OrderedDict()  # by space and hash
+        # By space, with the mark of the store before it was read: current while that is the same.
+        self._current: OrderedDict[str, tuple[bytes, Acl | None, int]] = OrderedDict()
         self._ports: OrderedDict[str | None, Port] = OrderedDict()  # by author
         self._delegations: OrderedDict[tuple[str, str], None] = OrderedDict()  # that are kept
 
@@ -108,6 +110,16 @@ class Gates:
 
     def acl(self, space: str) -> tuple[Acl | None, int]:
         """Return the ACL in force, None when only operators have rights, and its version."""
+        mark = self.port.open_store.mark()
+        current = self._current.get(space)
+        if mark is None:
+            return self._acl_now(space)
+        if current is None or current[0] != mark:
+            current = (mark, *self._acl_now(space))
+            _keep(self._mutex, self._current, space, current)
+        return current[1:]
+
+    def _acl_now(self, space: str) -> tuple[Acl | None, int]:
         try:
             (state,) = self.port.answer(space, Read((space,)))
         except Corrupt as error:

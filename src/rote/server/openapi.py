@@ -166,7 +166,7 @@ def _failure(status: int) -> dict[str, Any]:
 
 
 def _command(schemas: Schemas, row: ServerRow, place: str) -> dict[str, Any]:
-    arguments = schemas.members(row.arguments, is_closed=True)
+    arguments = schemas.members(row.arguments, is_asked=True)
     if row.name == "scan":
         arguments["properties"] |= _PREFIX
     content = {_JSON: {"schema": _answer(schemas, row)}}

@@ -54,20 +54,28 @@ class ServerSpace:
         self.did = info.did
         self._port = library
         self._space = Space(library, info, turns=threading.RLock())
-        self._known: tuple[int, dict[str, TokenRecord]] | None = None  # as of a version
+        # Tokens by their ids as of a version, with the mark of the store before that was read.
+        self._known: tuple[bytes | None, int, dict[str, TokenRecord]] | None = None
         self._noted = 0
         self._swept = {_NONCE: "", _GRANT: ""}  # where the last sweep ended
+
+    def mark(self) -> bytes | None:
+        """Return the mark of the store: what was read after it is current while it is the same."""
+        return self._port.open_store.mark()
 
     # -- named tokens ------------------------------------------------------------------------------
 
     def token(self, id: str) -> TokenRecord | None:
         """Return the record of a token by its id, as it is now."""
-        version = self._port.answer(self.did, GetHead()).version
-        known = self._known
-        if known is None or known[0] != version:
-            records = {record.id: record for record in self.tokens(version)}
-            known = self._known = (version, records)
-        return known[1].get(id)
+        mark, known = self.mark(), self._known
+        if known is None or mark is None or known[0] != mark:
+            version = self._port.answer(self.did, GetHead()).version
+            if known is None or known[1] != version:
+                records = {record.id: record for record in self.tokens(version)}
+            else:
+                records = known[2]
+            known = self._known = (mark, version, records)
+        return known[2].get(id)
 
     def tokens(self, version: int | None = None) -> list[TokenRecord]:
         """Return all tokens, by name; one whose record is not exactly one is no token."""

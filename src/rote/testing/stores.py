@@ -4,7 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rote.contract import Caller, Clock, ContentRule, IdSource, Index, KeyRing, PackedIndex, Port
+from rote.contract import (
+    Caller,
+    Clock,
+    ContentRule,
+    IdSource,
+    Index,
+    KeyRing,
+    OpenStore,
+    PackedIndex,
+    Port,
+)
 from rote.engines import Engine
 from rote.kernel import Kernel
 from rote.kernel.state.wiring import Wiring
@@ -57,6 +67,7 @@ def wiring_on(engine: Engine) -> Wiring:
         keys=MemoryKeys(), questions=RunQuestions(), indexes={}, packed={}, side_rules={},
         matchers=(), content_rules=(), guarded=(), texts=None,
         port=lambda: Kernel.__new__(Kernel), presumes=False,
+        open_store=OpenStore(engine.mark),
     )  # fmt: skip
 
 

@@ -54,8 +54,9 @@ SPACE_BLOB_BYTES_MAX = 1024 * GIB
 BLOB_ROOM_PARTS = 64
 # One row of a payload: every engine can hold, move and back up a row of this size.
 BLOB_CHUNK_BYTES = 256 * KIB
-# Bytes of a payload that one transaction writes, so that other writers get their turn.
-BLOB_PIECE_BYTES = 4 * MIB
+# Bytes of a payload that one transaction writes, so that other writers get their turn. Larger ones are
+# no faster, and the allocator keeps several of them for each thread that has had one.
+BLOB_PIECE_BYTES = 1 * MIB
 # Uploads of a space whose hashes a process keeps while they come; others are read again.
 UPLOADS_HASHED_MAX = 256
 # Names of uploads come from outside.
@@ -215,7 +216,7 @@ SQLITE_CACHE_KIB = 64 * KIB
 SQLITE_READER_CACHE_KIB = 1 * KIB  # each thread has a reader
 SQLITE_WAL_BYTES_KEPT = 64 * MIB
 # Bytes of payload that may pass through a connection before its memory is given back.
-SQLITE_CHUNK_BYTES_KEPT = 8 * MIB
+SQLITE_CHUNK_BYTES_KEPT = 4 * MIB
 # Pages in the log that wake the checkpointer, and pages that make a writer checkpoint by itself. With
 # fewer pages a lone writer syncs faster, because the log reaches its full size sooner; a writer
 # beside readers syncs slower.

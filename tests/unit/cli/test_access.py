@@ -47,6 +47,8 @@ def test_tokens_are_listed_and_revoked(store: Path) -> None:
     (boss, writer) = run_json("token", "list", store=store)
     assert (boss["name"], boss["right"], boss["revoked"]) == ("boss", "operator", False)
     assert (writer["space"], writer["path"]) == (did_in(store), "urn:notes:")
+    lines = [line.split("\t")[:4] for line in run_ok("token", "list", store=store).splitlines()]
+    assert lines == [["boss", "operator", "all", ""], ["writer", "write", "default", "urn:notes:"]]
     assert run_ok("token", "revoke", "writer", store=store) == "token writer revoked\n"
     assert run_json("token", "list", store=store)[1]["revoked"] is True
     assert run("token", "revoke", "writer", store=store).exit_code == 1

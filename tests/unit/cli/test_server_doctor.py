@@ -39,7 +39,21 @@ def test_an_operator_hears_all(server: Served, monkeypatch: pytest.MonkeyPatch) 
 def test_nobody_is_told_what_to_do(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROTE_TOKEN", raising=False)
     result = run("doctor", "--store", server.server.url)
-    assert result.exit_code == 2 and "ROTE_TOKEN" in result.stderr
+    assert result.exit_code == 0, result
+    assert "server version" in result.stdout and "clock\tnot seen" in result.stdout
+    assert "ROTE_TOKEN" in result.stdout
+    assert "not seen: the clock, the rights and the spaces" in result.stdout
+    assert server.space.did not in result.stdout
+
+
+def test_a_token_that_is_no_good_is_a_problem(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROTE_TOKEN", "rote_" + "0" * 12 + "_" + "x" * 43)
+    result = run("doctor", "--store", server.server.url)
+    assert result.exit_code == 1
+    assert "problem: the server does not take the token in ROTE_TOKEN (token)" in result.stdout
+    assert "xxxx" not in result.stdout + result.stderr
 
 
 def test_a_server_that_is_not_there_cannot_be_reached(server: Served) -> None:

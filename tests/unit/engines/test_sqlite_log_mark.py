@@ -8,9 +8,11 @@ import apsw
 import pytest
 
 import rote
+from rote.contract.commands import DropSide, PutSide
 from rote.engines.sqlite.connections import connect, use_write_ahead_log
 from rote.engines.sqlite.log_mark import log_mark
 from rote.errors import Unavailable
+from rote.space.sources import port_of_store
 from tests.lanes import examples
 
 
@@ -74,6 +76,21 @@ def test_all_connections_see_the_same_mark(
     writer.execute("insert into t values (1)")
     assert [mark and mark.raw for mark in marks] == [marks[0] and marks[0].raw] * 2
     assert None not in marks
+
+
+def test_a_store_tells_its_mark_and_side_rows_of_others_move_it(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with rote.open(path) as store, rote.open(path) as other:
+        open_store, did = store.space("notes").open_store, store.space("notes").did
+        seen = open_store.mark()
+        assert seen is not None and open_store.mark() == seen
+        port_of_store(other).answer(did, PutSide("note", "a", 1, 0))
+        moved = open_store.mark()
+        assert moved != seen
+        port_of_store(other).answer(did, DropSide("note", "a", 1))
+        assert open_store.mark() not in (seen, moved)
+    with rote.open(":memory:") as store:
+        assert store.space("notes").open_store.mark() is None
 
 
 def test_what_is_in_memory_has_no_log() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from rote.access.tokens import TokenRight
 from rote.errors import Unavailable
 from rote.server.table import ROUTES, ROWS
+from rote.testing import SeededIds
 from tests.served import Served, served
 from tests.wires import Reply, Wire
 
@@ -239,3 +241,53 @@ def test_answers_are_as_the_document_says(
             "merge",
             "copy_out",
         )  # a branch into itself, and an argument that is missing
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "member"),
+    [
+        ("glance", {"id": "urn:a", "sizes": {"": "draft"}}, "sizes"),
+        ("glance", {"id": "urn:a", "values": {}}, "values"),
+        ("glance", {"id": "urn:a", "values": [1]}, "values"),
+        ("read", {"ids": {}}, "ids"),
+        ("read", {"ids": [], "known": ""}, "known"),
+        ("commit", {"operations": [], "reads": {}}, "reads"),
+        ("commit", {"operations": [], "guards": ""}, "guards"),
+        ("rehearse", {"operations": [], "now": 0, "own": []}, "own"),
+        ("merge", {"source": "main", "resolutions": []}, "resolutions"),
+        ("erase", {"reason": "", "ids": {}}, "ids"),
+        ("postings", {"index": "words", "terms": {}}, "terms"),
+    ],
+)
+def test_a_list_is_no_object_and_an_object_no_list(
+    server: Served, document: Any, name: str, arguments: Any, member: str
+) -> None:
+    # `sizes` as an object was taken: its keys were read as pointers.
+    reply = server.command(name, arguments)
+    assert (reply.status, reply.json["error"]["code"]) == (400, "invalid_input")
+    assert reply.json["error"]["details"] == {"key": member}
+    assert not jsonschema_rs.is_valid(asked_schema(document, name), arguments)
+
+
+def test_an_argument_may_leave_out_what_has_a_default(server: Served, document: Any) -> None:
+    arguments = {"before": {}, "after": {"branch": "main"}}
+    assert server.command("diff", arguments).status == 200
+    assert jsonschema_rs.is_valid(asked_schema(document, "diff"), arguments)
+
+
+def asked_schema(document: Any, name: str) -> Any:
+    operation = document["paths"][f"/v1/spaces/{{space}}/{name}"]["post"]
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    return {**schema, "components": document["components"]}
+
+
+def test_a_malformed_argument_tells_nobody_that_a_space_is_there(server: Served) -> None:
+    # `revoke` asks for no right before its arguments: a stranger was answered 400 where there is a space.
+    token = TokenRight("read", server.store.space("elsewhere").did, None)
+    home = server.server.service.home
+    text, _ = home.create_token("stranger", token, now=0, expires=None, ids=SeededIds())
+    with Wire(server.server.url, text) as stranger:
+        here = stranger.command("revoke", {"more": 1}, space=server.space.name)
+        nowhere = stranger.command("revoke", {"more": 1}, space="nowhere")
+    assert here.status == nowhere.status == 404
+    assert here.headers.keys() == nowhere.headers.keys()

@@ -101,6 +101,16 @@ class SqliteReader(BlobReader, PackedReader):
             head = self._heads[space] = HeadRow(*rows[0]) if rows else None
         return head
 
+    def mark(self) -> bytes | None:
+        """Return a value that changes with every commit of any process; None where there is none."""
+        try:
+            with self.in_use:
+                if self._log_mark is None and self._wants_mark:
+                    self._look_for_commits()
+                return None if self._log_mark is None else self._log_mark.raw
+        except DRIVER_ERRORS as error:
+            raise self._failed(error) from error
+
     def _look_for_commits(self) -> object:
         """Return a value that changes when another connection, of any process, has committed."""
         data_version: int = self._cursor.execute("pragma data_version").get

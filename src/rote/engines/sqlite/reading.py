@@ -38,6 +38,9 @@ class SqliteReading:
     def now(self) -> None:
         """Return None: processes that share a file share a machine, and the caller has its clock."""
 
+    def mark(self) -> bytes | None:
+        return self.reader().mark()
+
     def why_not_written(self) -> str | None:
         return self.read_only
 

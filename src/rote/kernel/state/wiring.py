@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from rote.contract import (
     Clock,
@@ -42,7 +42,7 @@ class Wiring(Struct, frozen=True, eq=False):
     texts: TextRule | None  # finds the texts in values that may have vectors
     port: "Callable[[], Port]"  # returns the store itself, for `questions`
     presumes: bool  # whether entities that are not cached may be assumed to be new, to save a look
-    open_store: OpenStore = field(default_factory=OpenStore)
+    open_store: OpenStore
 
     def now(self) -> int:
         """Return the time by the store's clock, in microseconds since the epoch."""
