@@ -7,6 +7,7 @@ class TestMyStore(SharedSpaceSuite):
 
 from rote.testing.space_suite.attempts import AttemptTests, SharedAttemptTests
 from rote.testing.space_suite.backups import BackupTests
+from rote.testing.space_suite.besides import BesidesTests
 from rote.testing.space_suite.blobs import BlobTests
 from rote.testing.space_suite.bodies import BodyTests
 from rote.testing.space_suite.branch_copies import BranchCopyTests
@@ -92,6 +93,7 @@ class SpaceSuite(
     DocumentTests,
     RefusalTests,
     ReadTests,
+    BesidesTests,
     OverlapTests,
     KeyTests,
     AttemptTests,
