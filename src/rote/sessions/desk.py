@@ -501,12 +501,18 @@ class Sitting:
             after = page.next
 
     def _let_go(self) -> None:
-        """Drop the verdicts that are acknowledged and that no later commit can name as a layer."""
+        """Drop the verdicts that are acknowledged and that no later commit can name as a layer.
+
+        A commit was rejected at a version that its client may have seen before; so one that has seen
+        both may have just that basis.
+        """
+        basis = self._row.basis
         self._drop(
             [
                 local
                 for local, verdict in self._window.items()
-                if local <= self._row.acknowledged and verdict.version <= self._row.basis
+                if local <= self._row.acknowledged
+                and (verdict.version < basis or (verdict.is_accepted and verdict.version == basis))
             ]
         )
 
