@@ -15,7 +15,8 @@ from rote.contract import Port, PortLayer
 from rote.contract.commands import MakeCommit, PutSide
 from rote.errors import Busy, InvalidInput, PayloadMismatch, SessionRevoked, Unavailable
 from rote.opening import open as open_store
-from rote.sessions.desk import Desk, Seen, Sent, Sitting
+from rote.sessions.desk import Desk, Seen
+from rote.sessions.sittings import Sent, Sitting
 from rote.sessions.verdicts import Verdict
 from rote.space import Space
 from rote.testing.clocks import SteppingClock
@@ -61,6 +62,7 @@ class Client:
     former: list[Sitting] = field(default_factory=list)
     flying: dict[int, int] = field(default_factory=dict)  # the head before it was first sent
     acknowledged: int = 0
+    basis: int = 0  # none of its later commits has a lower one
 
     def note(self, verdict: Verdict) -> None:
         """Keep a verdict; one that was told before is the same."""
@@ -124,7 +126,7 @@ class Schedule:
         # A step to a version comes after the verdicts up to it, so an unknown one is above.
         known = [head for local, head in client.flying.items() if local not in client.verdicts]
         version = min([version, *known])
-        version = self.random.randint(0, version) if stale else version
+        version = self.random.randint(client.basis, version) if stale else version
         reads = [self._read(client, version) for _ in range(self.random.randint(0, 2))]
         operations = [
             {"op": "set", "id": self.random.choice(IDS), "value": [client.name, local]}
@@ -189,13 +191,16 @@ class Schedule:
 
     def _acknowledge(self, client: Client) -> None:
         told = len(client.verdicts)
-        basis = min((sent.basis for sent in client.sent[told:]), default=0)
+        known = [head for local, head in client.flying.items() if local not in client.verdicts]
+        newest = min([self.space.version, *known])
+        basis = min((sent.basis for sent in client.sent[told:]), default=newest)
         lowest = min(
             (read["version"] for sent in client.sent[told:] for read in sent.reads or ()),
             default=basis,
         )
+        client.basis = max(client.basis, min(basis, lowest))
         try:
-            client.sitting.acknowledge(verdicts=told, basis=min(basis, lowest))
+            client.sitting.acknowledge(verdicts=told, basis=client.basis)
         except SessionRevoked:
             self._come_back(client)
             return

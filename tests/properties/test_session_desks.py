@@ -8,10 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from rote.errors import RoteError
-from rote.sessions import desk
+from rote.sessions import sittings
 from rote.sessions.admission import admitted_reads
-from rote.sessions.desk import Desk, Sitting
+from rote.sessions.desk import Desk
 from rote.sessions.rows import session_in
+from rote.sessions.sittings import Sitting
 from tests.lanes import examples
 from tests.properties.session_schedules import Schedule
 
@@ -53,7 +54,7 @@ def count_every_own_commit_as_seen(monkeypatch: pytest.MonkeyPatch) -> None:
             for read in admitted_reads(reads, window, **more)
         ]
 
-    monkeypatch.setattr(desk, "admitted_reads", named)
+    monkeypatch.setattr(sittings, "admitted_reads", named)
 
 
 def forget_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +64,7 @@ def forget_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
             for read in admitted_reads(reads, window, **more)
         ]
 
-    monkeypatch.setattr(desk, "admitted_reads", forgetful)
+    monkeypatch.setattr(sittings, "admitted_reads", forgetful)
 
 
 def take_rejected_layers_for_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +73,7 @@ def take_rejected_layers_for_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
             reads, {local: replace(each, error=None) for local, each in window.items()}, **more
         )
 
-    monkeypatch.setattr(desk, "admitted_reads", blind)
+    monkeypatch.setattr(sittings, "admitted_reads", blind)
 
 
 def apply_a_resend_again(monkeypatch: pytest.MonkeyPatch) -> None:

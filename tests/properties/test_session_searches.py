@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from rote.errors import RoteError, Unavailable
-from rote.sessions import desk
+from rote.sessions import sittings
 from rote.sessions.admission import admitted_reads
-from rote.sessions.desk import Sent, Sitting
+from rote.sessions.sittings import Sent, Sitting
 from tests.lanes import examples
 from tests.properties.session_schedules import Client, Schedule
 
@@ -105,6 +105,6 @@ def test_the_search_finds_a_layer_that_is_forgotten(monkeypatch: pytest.MonkeyPa
         found = admitted_reads(reads, window, **more)
         return [{**read, "besides": []} for read in found]
 
-    monkeypatch.setattr(desk, "admitted_reads", forgetful)
+    monkeypatch.setattr(sittings, "admitted_reads", forgetful)
     with pytest.raises(AssertionError):
         search([(LIVES[0], LIVES[1])])

@@ -11,6 +11,7 @@ from rote.contract.commands import Command, MakeCommit, PutSide
 from rote.errors import (
     Busy,
     Conflict,
+    Denied,
     DependencyRejected,
     Diverged,
     InvalidInput,
@@ -23,8 +24,9 @@ from rote.errors import (
 )
 from rote.kernel.committing import read_checks
 from rote.opening import open as open_store
-from rote.sessions.desk import Desk, Seen, Sent, Sitting
+from rote.sessions.desk import Desk, Seen
 from rote.sessions.rows import verdict_key
+from rote.sessions.sittings import Sent, Sitting
 from rote.sessions.verdicts import Verdict, stored_error
 from rote.space import Space, Store
 from rote.testing.clocks import FixedClock
@@ -272,6 +274,33 @@ def test_a_layer_that_was_let_go_is_refused(desk: Desk) -> None:
     assert code(sitting.transact(put(3, reads=seen(1), basis=2))) == "invalid_input"
 
 
+# -- rights ----------------------------------------------------------------------------------------
+
+
+class AdmittingPort(PortLayer):
+    """A port that lets nobody write one entity, and knows nothing of guards."""
+
+    def answer(self, space: str, command: Command[R], /) -> R:
+        if isinstance(command, MakeCommit):
+            assert not command.guards
+            self.check(command)
+        return super().answer(space, command)
+
+    def check(self, command: MakeCommit) -> None:
+        if command.operations[0]["id"] == B:
+            raise Denied("not this one", right="write")
+
+
+def test_a_commit_that_is_not_allowed_is_a_verdict(port: BreakingPort, space: Space) -> None:
+    desk = Desk(port, space.did, randomness=SeededIds(2), admit=AdmittingPort)
+    sitting = desk.open()
+    assert code(sitting.transact(put(1, B))) == "denied"
+    assert sitting.transact(put(2)).is_accepted
+    again(desk, sitting).confirm()
+    with pytest.raises(SessionRevoked):
+        sitting.transact(put(3))  # the guard is there, though the wrapper does not see it
+
+
 # -- keys ------------------------------------------------------------------------------------------
 
 
@@ -412,7 +441,7 @@ def test_a_closed_session_leaves_nothing(desk: Desk, space: Space) -> None:
 def test_a_full_window_decides_nothing_until_verdicts_are_acknowledged(
     desk: Desk, space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rote.sessions.desk.SESSION_WINDOW_MAX", 3)
+    monkeypatch.setattr("rote.sessions.sittings.SESSION_WINDOW_MAX", 3)
     assert SESSION_WINDOW_MAX == 1_024
     sitting = desk.open()
     for local in (1, 2, 3):
