@@ -6,9 +6,12 @@
     │   └── PatchFailed         a patch that does not apply; names the operation
     ├── NotFound              the caller: it is not there
     │   ├── VersionNotFound     a version above the log
-    │   └── Compacted           a version below the compaction line
+    │   ├── Compacted           a version below the compaction line
+    │   └── SessionExpired      a session that the store does not know any more
     ├── Conflict              the caller: read again and decide again
+    │   └── DependencyRejected  it has seen an own commit that was rejected
     ├── PayloadMismatch       the caller: this key already stands for something else
+    ├── Withdrawn             the caller: it was taken back before it was decided
     ├── RunAborted            the caller: the run did not commit
     ├── RecordedError         the caller: it failed when it was recorded
     ├── LimitExceeded         the caller: make it smaller
@@ -17,6 +20,7 @@
     ├── Unavailable           the operator: the store cannot answer now
     │   └── Busy                try again, others are writing
     ├── Corrupt               the operator: stored bytes are not what was written
+    │   └── Diverged            a session has seen what the store does not have
     └── InternalError         us: a bug in Rote
 
 Codes are frozen: programs branch on them. Messages are for people and say what to do.
@@ -70,6 +74,8 @@ class RoteError(Exception):
             )
         if issubclass(kind, RunAborted):
             fields["reason_code"] = details["reason_code"]
+        if issubclass(kind, DependencyRejected):
+            fields["local"] = details["local"]
         return _restore(kind, message, fields)
 
 
@@ -152,6 +158,10 @@ class Compacted(NotFound):
         )
 
 
+class SessionExpired(NotFound):
+    """A session that the store does not know, or not any more; open another one."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReadConflict:
     """One read of a commit that no longer holds; fields of the other kinds of read are None."""
@@ -208,6 +218,20 @@ class Conflict(RoteError):
         self.conflicts = conflicts
 
 
+class DependencyRejected(Conflict):
+    """A commit of a session has seen an earlier one of its own that was rejected; nothing was written."""
+
+    def __init__(self, local: int) -> None:
+        RoteError.__init__(
+            self,
+            f"it relies on commit {local} of this session, which was rejected; read again and retry",
+            local=local,
+            conflicts=[],
+        )
+        self.local = local
+        self.conflicts = ()
+
+
 class PayloadMismatch(RoteError):
     """A key, or an attempt, that was used before, for something else."""
 
@@ -221,6 +245,10 @@ class PayloadMismatch(RoteError):
             version=version,
             **{kind: key},
         )
+
+
+class Withdrawn(RoteError):
+    """A commit of a session was taken back before it was decided; it never applies."""
 
 
 class RunAborted(RoteError):
@@ -304,6 +332,10 @@ class Busy(Unavailable):
 
 class Corrupt(RoteError):
     """Stored bytes are not what was written; `rote verify` tells more."""
+
+
+class Diverged(Corrupt):
+    """A session has seen a commit that the log does not have: the store was restored or rewritten."""
 
 
 class InternalError(RoteError):

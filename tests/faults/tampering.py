@@ -39,7 +39,8 @@ from rote.kernel.blobs.blob_data import Uploads
 from rote.opening.keys import MemoryKeys
 from rote.opening.sources import SystemTokens
 from rote.runs.answers import RunQuestions
-from rote.runs.side_rules import SIDE_RULES
+from rote.runs.side_rules import SIDE_RULES as RUN_RULES
+from rote.sessions.side_rules import SIDE_RULES as SESSION_RULES
 from rote.space.blobs import BlobFile
 from rote.values import Json
 
@@ -91,7 +92,7 @@ def open_port(path: Path) -> Kernel:
         keys=MemoryKeys(),
         questions=RunQuestions(),
         caller=Caller("did:key:author"),
-        side_rules=SIDE_RULES,
+        side_rules=(*RUN_RULES, *SESSION_RULES),
         seed=SEED,
         indexes=(Tags(),),
     )

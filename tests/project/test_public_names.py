@@ -271,8 +271,11 @@ ERRORS = [
     ("NotFound", "RoteError", "not_found"),
     ("VersionNotFound", "NotFound", "version_not_found"),
     ("Compacted", "NotFound", "compacted"),
+    ("SessionExpired", "NotFound", "session_expired"),
     ("Conflict", "RoteError", "conflict"),
+    ("DependencyRejected", "Conflict", "dependency_rejected"),
     ("PayloadMismatch", "RoteError", "payload_mismatch"),
+    ("Withdrawn", "RoteError", "withdrawn"),
     ("RunAborted", "RoteError", "run_aborted"),
     ("RecordedError", "RoteError", "recorded_error"),
     ("LimitExceeded", "RoteError", "limit_exceeded"),
@@ -281,6 +284,7 @@ ERRORS = [
     ("Unavailable", "RoteError", "unavailable"),
     ("Busy", "Unavailable", "busy"),
     ("Corrupt", "RoteError", "corrupt"),
+    ("Diverged", "Corrupt", "diverged"),
     ("InternalError", "RoteError", "internal_error"),
 ]
 

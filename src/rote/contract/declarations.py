@@ -102,3 +102,9 @@ class SideRule(Protocol):
     ) -> Busy | None:
         """Return the error for a row that still needs history below `before`, or None."""
         ...
+
+    def is_over(
+        self, row: SideRow, *, now: int, side: Callable[[str, str], SideRow | None]
+    ) -> bool:
+        """Whether the collection of garbage drops a row."""
+        ...

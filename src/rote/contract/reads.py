@@ -8,14 +8,14 @@ from msgspec import Struct
 from rote.errors import InvalidInput, LimitExceeded
 from rote.patch import parse_pointer
 from rote.values import check_branch_name, check_entity_id
-from rote.values.limits import READS_MAX
+from rote.values.limits import BESIDES_MAX, READS_MAX
 from rote.values.names import check_prefix, check_text
 from rote.values.ranges import prefix_end
 
 _MEMBERS = {
-    "id": frozenset({"id", "version", "path", "branch"}),
-    "prefix": frozenset({"prefix", "version", "branch"}),
-    "from": frozenset({"from", "to", "version", "branch"}),
+    "id": frozenset({"id", "version", "path", "branch", "besides"}),
+    "prefix": frozenset({"prefix", "version", "branch", "besides"}),
+    "from": frozenset({"from", "to", "version", "branch", "besides"}),
 }
 
 
@@ -29,6 +29,7 @@ class Read(Struct, frozen=True, gc=False):
     prefix: str | None = None
     start: str | None = None  # half open
     end: str | None = None
+    besides: frozenset[int] = frozenset()  # versions whose commits do not count as writes
 
 
 def parse_reads(raw: Sequence[Mapping[str, Any]] | None, branch: str) -> list[Read]:
@@ -58,22 +59,34 @@ def _parse(index: int, raw: Mapping[str, Any], branch: str) -> Read:
     if "branch" in raw:
         branch = raw["branch"]
         check_branch_name(branch)
+    besides = _besides(index, raw["besides"]) if "besides" in raw else frozenset()
     if shape[0] == "id":
         check_entity_id(raw["id"])
         path = parse_pointer(raw["path"]) if raw.get("path") is not None else None
-        return Read(version, branch, id=raw["id"], path=path)
+        return Read(version, branch, id=raw["id"], path=path, besides=besides)
     if shape[0] == "prefix":
         prefix = raw["prefix"]
         check_prefix(prefix, f"read {index}: prefix")
-        return Read(version, branch, prefix=prefix, start=prefix, end=prefix_end(prefix))
+        end = prefix_end(prefix)
+        return Read(version, branch, prefix=prefix, start=prefix, end=end, besides=besides)
     start = _text(index, raw, "from")
     end = None if raw.get("to") is None else _text(index, raw, "to")
     if end is not None and end <= start:
         raise InvalidInput(f"read {index}: to must be above from; it is the first id left out")
-    return Read(version, branch, start=start, end=end)
+    return Read(version, branch, start=start, end=end, besides=besides)
 
 
 def _text(index: int, raw: Mapping[str, Any], member: str) -> str:
     text = raw[member]
     check_text(text, f"read {index}: {member}")
     return str(text)
+
+
+def _besides(index: int, versions: Any) -> frozenset[int]:
+    if type(versions) not in (list, tuple):
+        raise InvalidInput(f"read {index}: besides is a list of versions")
+    if len(versions) > BESIDES_MAX:
+        raise LimitExceeded("the versions of besides", size=len(versions), limit=BESIDES_MAX)
+    if not all(type(version) is int and version > 0 for version in versions):
+        raise InvalidInput(f"read {index}: besides has versions, integers from 1 on")
+    return frozenset(versions)

@@ -22,7 +22,8 @@ from rote.records.erasing import MATCHER
 from rote.records.index import RECORDS
 from rote.runs.leases import check_lease_seconds
 from rote.runs.modes import check_modes
-from rote.runs.side_rules import SIDE_RULES
+from rote.runs.side_rules import SIDE_RULES as RUN_RULES
+from rote.sessions.side_rules import SIDE_RULES as SESSION_RULES
 from rote.space import Store
 from rote.space.arguments import check_flags, check_path
 from rote.space.home import Home
@@ -151,7 +152,7 @@ def _open(
         caller=Caller(author),
         seed=key,
         indexes=(RECORDS, WORDS, WORDS_NONE, MESSAGES),
-        side_rules=(*SIDE_RULES, ReceiptRule()),
+        side_rules=(*RUN_RULES, *SESSION_RULES, ReceiptRule()),
         matchers=(MATCHER,),
         content_rules=(RECORD_CONTENTS,),
         texts=DeferredTexts(),

@@ -55,6 +55,9 @@ class RunRule:
             snapshot_version=run.snapshot_version,
         )
 
+    def is_over(self, row: SideRow, *, now: int, side: Side) -> bool:
+        return False
+
 
 def _lives(run: RunBody, now: int, side: Side) -> bool:
     """Whether a run goes on, or is pending and can be recovered. In a copy there are no leases: its
@@ -77,6 +80,9 @@ class LeaseRule:
 
     def pinning(self, row: SideRow, *, before: int, now: int, side: Side) -> Busy | None:
         return None
+
+    def is_over(self, row: SideRow, *, now: int, side: Side) -> bool:
+        return False
 
 
 SIDE_RULES = (RunRule(), LeaseRule())

@@ -77,3 +77,8 @@ class ReceiptRule:
         self, row: SideRow, *, before: int, now: int, side: Callable[[str, str], SideRow | None]
     ) -> Busy | None:
         return None
+
+    def is_over(
+        self, row: SideRow, *, now: int, side: Callable[[str, str], SideRow | None]
+    ) -> bool:
+        return False

@@ -27,8 +27,9 @@ from rote.retrieval.searching import StateSearching
 from rote.retrieval.segments.words import WORDS, WORDS_NONE
 from rote.retrieval.texts import RecordTexts
 from rote.runs.answers import RunQuestions
-from rote.runs.side_rules import SIDE_RULES
+from rote.runs.side_rules import SIDE_RULES as RUN_RULES
 from rote.runs.store_runs import StoreRuns
+from rote.sessions.side_rules import SIDE_RULES as SESSION_RULES
 from rote.space import Store
 from rote.space.home import Home
 from rote.space.receipts import ReceiptRule
@@ -90,7 +91,7 @@ def open_on(
         caller=Caller(settings.author),
         seed=settings.seed,
         indexes=settings.indexes,
-        side_rules=(*SIDE_RULES, ReceiptRule()),
+        side_rules=(*RUN_RULES, *SESSION_RULES, ReceiptRule()),
         matchers=(MATCHER,),
         content_rules=settings.content_rules,
         texts=RecordTexts(),

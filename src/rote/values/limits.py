@@ -38,6 +38,8 @@ REASON_BYTES_MAX = 1024
 OPERATIONS_MAX = 100_000
 COMMIT_BYTES_MAX = 64 * MIB
 READS_MAX = 100_000
+# Versions in `besides` of one read of a commit.
+BESIDES_MAX = 1_024
 
 # -- commands as bytes ----------------------------------------------------------------------------
 # A command or an answer as JSON: a commit, or a page that ends with the value that passes its bytes.

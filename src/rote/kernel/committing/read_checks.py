@@ -56,6 +56,10 @@ def _check_reachable(draft: Draft, reads: Sequence[Read]) -> None:
             raise InvalidInput(
                 f"a read names version {read.version}, the newest is {draft.version}"
             )
+        if read.besides and max(read.besides) > draft.version:
+            raise InvalidInput(
+                f"besides names version {max(read.besides)}, the newest is {draft.version}"
+            )
         if read.branch not in draft.space.branches:
             raise InvalidInput(f"a read names the branch {read.branch!r}, which does not exist")
 
@@ -72,8 +76,9 @@ def _look_up_elsewhere(
 
 
 def _erased_since(draft: Draft, reads: Sequence[Read]) -> list[tuple[int, str]]:
-    """Return (version, id) of all erasures after the oldest read of a range, newest first."""
-    versions = [read.version for read in reads if read.id is None]
+    """Return (version, id) of all erasures after the oldest read of a range, or of an entity with
+    `besides`, newest first."""
+    versions = [read.version for read in reads if read.id is None or read.besides]
     if not versions:
         return []
     return list(erasures(draft.reads.rows, draft.space.number, after=min(versions)))[::-1]
@@ -93,8 +98,11 @@ def _conflict(
             return None
         # The writes since the read may have been compacted away, and the paths they touched with
         # them: then any write conflicts.
-        is_whole = not read.path or entry.erased or read.version + 1 < draft.space.oldest
-        actual = (entry.version, entry.hash) if is_whole else _overlapping(draft, read)
+        is_gone = entry.erased or read.version + 1 < draft.space.oldest
+        if is_gone or not (read.path or read.besides):
+            actual = entry.version, entry.hash
+        else:
+            actual = _overlapping(draft, read, erased)
     if actual is None:
         return None
     version, hash = actual
@@ -116,11 +124,9 @@ def _newest_in_range(draft: Draft, read: Read, erased: list[tuple[int, str]]) ->
     branches = draft.space.branches
     line = branches.line(read.branch)
     for fact in reversed(draft.facts):
-        if _counts(fact, line) and _in_range(fact.id, read):
+        if fact.version not in read.besides and _counts(fact, line) and _in_range(fact.id, read):
             return fact.version, fact.hash
-    row = draft.reads.rows.newest_in_range(
-        draft.space.number, line, start=read.start, end=read.end, after=read.version
-    )
+    row = _newest_stored(draft, read, line)
     written = 0 if row is None else row.version
     for version, id in erased:
         # An erasure counts on every branch, also where the entity did not exist.
@@ -129,17 +135,41 @@ def _newest_in_range(draft: Draft, read: Read, erased: list[tuple[int, str]]) ->
     return None if row is None else (row.version, row.hash)
 
 
+def _newest_stored(draft: Draft, read: Read, line: Line) -> FactRow | None:
+    """Return the newest write that is stored and counts.
+
+    After a compaction a write that does not count may be all that is left of several: then it counts.
+    """
+    assert read.start is not None
+    is_gone = read.version + 1 < draft.space.oldest
+    while True:
+        row = draft.reads.rows.newest_in_range(
+            draft.space.number, line, start=read.start, end=read.end, after=read.version
+        )
+        if row is None or row.version not in read.besides or is_gone:
+            return row
+        below = row.version - 1
+        line = tuple((branch, min(cap, below)) for branch, cap in line)
+
+
 def _in_range(id: str, read: Read) -> bool:
     return (read.start is None or id >= read.start) and (read.end is None or id < read.end)
 
 
-def _overlapping(draft: Draft, read: Read) -> _Write | None:
-    """Return the newest write since the read that touches its path, or None."""
+def _overlapping(draft: Draft, read: Read, erased: list[tuple[int, str]]) -> _Write | None:
+    """Return the newest write since the read that counts and touches its path, or None."""
     assert read.id is not None
+    if read.besides:
+        # Of the erased writes nobody can tell what they were, whoever wrote the entity since.
+        for version, id in erased:
+            if version > read.version and id == read.id:
+                return version, None
     for fact in _facts_since(draft, read.id, draft.space.branches.line(read.branch), read.version):
-        if fact.op != PATCH or fact.body is None:
+        if fact.version in read.besides:
+            continue
+        if not read.path or fact.op != PATCH or fact.body is None:
             return fact.version, fact.hash
-        if overlaps(decode_canonical(fact.body), read.path or ()):
+        if overlaps(decode_canonical(fact.body), read.path):
             return fact.version, fact.hash
     return None
 

@@ -7,7 +7,8 @@
     4  drop chunks of condemned blobs and of abandoned uploads, in bounded transactions
 
     5  drop superseded snapshots, see snapshot_thinning.py
-    6  drop vectors of texts that no state has, see vectors.py; and old attempts, see attempts.py
+    6  drop vectors of texts that no state has, see vectors.py; old attempts, see attempts.py; and side
+       rows that are over, see declared_sides.py
     7  scrub: remove copies of erased content that could not be removed before, see erasures.py. In a
        space where anything was ever erased, also copies of dropped data, because nothing tells
        whether that data was a part of what was erased
@@ -27,6 +28,7 @@ from rote.errors import InvalidInput
 from rote.kernel.blobs.blob_data import CONDEMNED, condemn, drop, give_up
 from rote.kernel.blobs.blob_references import newest_described, referred
 from rote.kernel.keeping.attempts import drop_attempts
+from rote.kernel.keeping.declared_sides import drop_over
 from rote.kernel.keeping.erasures import DROPPED_DATA, ROOM, note_of, notes_in, scrub
 from rote.kernel.keeping.snapshot_thinning import thin
 from rote.kernel.keeping.space_erasures import store_notes
@@ -68,6 +70,7 @@ def collect(space: OpenSpace, command: CollectGarbage, tell: Tell) -> GcReport:
     snapshots = thin(space, advance=lambda count: tell("thinning", count, count))
     sweep_vectors(space, tell)
     drop_attempts(space, before=now - ATTEMPT_SECONDS * _MICROS)
+    drop_over(space, now=now)
     space.engine.tidy()
     notes = [note.key for note in notes_in(space.reader())]
     is_shrunk = False

@@ -7,6 +7,7 @@ class TestMyStore(SharedSpaceSuite):
 
 from rote.testing.space_suite.attempts import AttemptTests, SharedAttemptTests
 from rote.testing.space_suite.backups import BackupTests
+from rote.testing.space_suite.besides import BesidesTests
 from rote.testing.space_suite.blobs import BlobTests
 from rote.testing.space_suite.bodies import BodyTests
 from rote.testing.space_suite.branch_copies import BranchCopyTests
@@ -71,6 +72,7 @@ from rote.testing.space_suite.run_vectors import RunVectorTests
 from rote.testing.space_suite.runs import RunTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.searches import SearchTests
+from rote.testing.space_suite.sessions import SharedSessionTests
 from rote.testing.space_suite.sharing import SharingTests
 from rote.testing.space_suite.sides import SideRowTests
 from rote.testing.space_suite.space_erasures import SharedSpaceErasureTests, SpaceErasureTests
@@ -92,6 +94,7 @@ class SpaceSuite(
     DocumentTests,
     RefusalTests,
     ReadTests,
+    BesidesTests,
     OverlapTests,
     KeyTests,
     AttemptTests,
@@ -177,5 +180,6 @@ class SharedSpaceSuite(
     SharedLookTests,
     SharedRunTests,
     SharedRunInterruptionTests,
+    SharedSessionTests,
 ):
     """The tests for a store whose place can be opened again and by several at once."""

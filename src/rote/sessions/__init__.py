@@ -1,0 +1,1 @@
+"""Sessions: commits that a writer sees before they are decided, and the desk that decides them."""
