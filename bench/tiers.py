@@ -5,7 +5,7 @@ from typing import Any
 
 import rote
 from bench.harness import Benchmark, Effort, Measure, Result, compare_times, timed
-from rote.values.limits import FRAME_BYTES_MAX
+from rote.values.tier_limits import FRAME_BYTES_MAX
 
 MEMBERS = 1_000
 

@@ -37,10 +37,10 @@ from rote.values import Json, canonical, decode
 from rote.values.limits import (
     CALL_CHARACTERS_SHOWN,
     DEPTH_MAX,
-    HOST_CALL_LEVELS,
     RECORDING_CALLS_MAX,
     RECORDING_LINE_BYTES_MAX,
 )
+from rote.values.tier_limits import HOST_CALL_LEVELS
 
 PARTIAL_ENDING = ".partial"  # of a recording that is not complete
 _KIND = "recording/1"

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 
 from rote.values import Json, canonical, decode_canonical
-from rote.values.limits import (
-    DEPTH_MAX,
+from rote.values.limits import DEPTH_MAX
+from rote.values.tier_limits import (
     HOST_CALL_LEVELS,
     REDACTED_BEGINNING_CHARACTERS,
     REDACTED_CHARACTERS_MIN,

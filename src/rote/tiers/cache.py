@@ -19,11 +19,7 @@ from rote.tiers.cache_file import LINE_BYTES_MORE, CacheFile, Line
 from rote.tiers.options import checked_options
 from rote.tiers.verbs import Parameter, Verb, table
 from rote.values import Encoded, Json, canonical
-from rote.values.limits import (
-    CACHE_ENTRIES_MAX,
-    CACHE_NAME_BYTES_MAX,
-    CACHE_VALUES_BYTES_MAX,
-)
+from rote.values.tier_limits import CACHE_ENTRIES_MAX, CACHE_NAME_BYTES_MAX, CACHE_VALUES_BYTES_MAX
 
 
 def _is_name(text: str) -> bool:

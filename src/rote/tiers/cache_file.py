@@ -31,13 +31,8 @@ from rote.errors import (
     system_failure,
 )
 from rote.values import Json, canonical, decode
-from rote.values.limits import (
-    CACHE_FILE_BYTES_SPARE,
-    CACHE_LINE_BYTES_MAX,
-    DEPTH_MAX,
-    LOOKS_MAX,
-    TTL_SECONDS_MAX,
-)
+from rote.values.limits import DEPTH_MAX, LOOKS_MAX, TTL_SECONDS_MAX
+from rote.values.tier_limits import CACHE_FILE_BYTES_SPARE, CACHE_LINE_BYTES_MAX
 
 _HEADER = b"rote-cache/1\n"
 _DRAFT_ENDING = ".draft"

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 from rote.errors import Denied, InvalidInput
 from rote.tiers.profiles import ADAPTERS, plain
 from rote.values import Json
-from rote.values.limits import HOST_NAMES_MAX
 from rote.values.names import told
+from rote.values.tier_limits import HOST_NAMES_MAX
 
 Grant: TypeAlias = Mapping[str, Any]
 

@@ -54,14 +54,14 @@ from rote.tiers.run_tiers import (
 from rote.tiers.runs import RunOfScope, ScopedRun
 from rote.tiers.verbs import Verb
 from rote.values import Encoded, Json, canonical, decode_canonical
-from rote.values.limits import (
-    DEPTH_MAX,
+from rote.values.limits import DEPTH_MAX
+from rote.values.names import told
+from rote.values.tier_limits import (
     FRAME_BYTES_MAX,
     HOST_CALL_BYTES_MAX,
     HOST_CALL_LEVELS,
     HOST_NAMES_MAX,
 )
-from rote.values.names import told
 
 SomeExchange = TypeVar("SomeExchange", bound=Exchange)
 _DEPTH_MAX = DEPTH_MAX + HOST_CALL_LEVELS

@@ -16,7 +16,8 @@ from rote.errors import InvalidValue, LimitExceeded, NotFound, RoteError, system
 from rote.tiers.envelopes import bad_envelope, check_result, check_task
 from rote.tiers.fs.files import Folder, Root
 from rote.values import Json, canonical, decode
-from rote.values.limits import FS_READ_BYTES, VALUE_BYTES_MAX
+from rote.values.limits import VALUE_BYTES_MAX
+from rote.values.tier_limits import FS_READ_BYTES
 
 TASKS, RESULTS = "tasks", "results"
 OWN_TASKS = "openclaw_agent_tasks.jsonl"

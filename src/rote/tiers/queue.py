@@ -37,14 +37,16 @@ from rote.values.limits import (
     INTEGER_MAX,
     LEASE_SECONDS_DEFAULT,
     LEASE_SECONDS_MAX,
+    PAGE_MAX,
+    SPACE_NAME_CHARACTERS_MAX,
+)
+from rote.values.tier_limits import (
     MERGES_LOOKED_FOR_MAX,
     MESSAGE_BYTES_DEFAULT,
     MESSAGE_TRIES_DEFAULT,
     MESSAGES_READ_FIRST,
-    PAGE_MAX,
     QUEUES_REMEMBERED,
     SIDES_READ_FIRST,
-    SPACE_NAME_CHARACTERS_MAX,
 )
 
 R = TypeVar("R")

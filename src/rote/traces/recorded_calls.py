@@ -24,11 +24,11 @@ from rote.traces.profiles import Part, ToolProfile, compared_value
 from rote.values import Json, decode
 from rote.values.limits import (
     DEPTH_MAX,
-    HOST_CALL_LEVELS,
     RECORDING_CALLS_MAX,
     RECORDING_LINE_BYTES_MAX,
     RECORDING_SHOWN_BYTES_MAX,
 )
+from rote.values.tier_limits import HOST_CALL_LEVELS
 
 # The first line and the last one.
 _LINES_MAX = RECORDING_CALLS_MAX + 2

@@ -20,7 +20,7 @@ from rote.tiers.grants import narrowed
 from rote.tiers.options import checked_options
 from rote.tiers.verbs import Parameter, Verb, table
 from rote.values import Json
-from rote.values.limits import FS_FILE_BYTES_MAX, HOST_NAMES_MAX
+from rote.values.tier_limits import FS_FILE_BYTES_MAX, HOST_NAMES_MAX
 
 _PATH = Parameter("path", {"type": "string"})
 _CONTENT = Parameter("content", {"type": "string"})

@@ -21,7 +21,7 @@ from typing import Self
 
 from rote.errors import Busy, Denied, InvalidInput, LimitExceeded, NotFound, Unavailable
 from rote.tiers.fs.paths import DRAFT
-from rote.values.limits import (
+from rote.values.tier_limits import (
     FS_ENTRIES_MAX,
     FS_LOCK_LOOK_SECONDS,
     FS_LOCK_SECONDS_MAX,

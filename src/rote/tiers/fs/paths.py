@@ -3,7 +3,8 @@
 from unicodedata import category, is_normalized
 
 from rote.errors import Denied, InvalidInput
-from rote.values.limits import FILE_NAME_BYTES_MAX, FS_PATH_BYTES_MAX, FS_SEGMENTS_MAX
+from rote.values.limits import FILE_NAME_BYTES_MAX
+from rote.values.tier_limits import FS_PATH_BYTES_MAX, FS_SEGMENTS_MAX
 
 # The name of a file that is being written, in its folder. No path may name it.
 DRAFT = ".rote.draft"

@@ -27,11 +27,9 @@ from rote.tiers.options import checked_options
 from rote.tiers.sqlite.process import Worker, too_late
 from rote.tiers.verbs import Parameter, Verb, table
 from rote.values import Json, decode
-from rote.values.limits import (
+from rote.values.limits import INTEGER_MAX, INTEGER_MIN, LEASE_SECONDS_MAX
+from rote.values.tier_limits import (
     HOST_NAMES_MAX,
-    INTEGER_MAX,
-    INTEGER_MIN,
-    LEASE_SECONDS_MAX,
     SQL_BYTES_MAX,
     SQL_MEMORY_BYTES_MAX,
     SQL_MEMORY_BYTES_MIN,

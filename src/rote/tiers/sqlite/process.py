@@ -16,11 +16,7 @@ from typing import Any
 from weakref import finalize
 
 from rote.errors import LimitExceeded, Unavailable, system_failure
-from rote.values.limits import (
-    SQL_CLOSE_SECONDS_MAX,
-    SQL_KILL_SECONDS,
-    SQL_START_SECONDS_MAX,
-)
+from rote.values.tier_limits import SQL_CLOSE_SECONDS_MAX, SQL_KILL_SECONDS, SQL_START_SECONDS_MAX
 
 _LENGTH_BYTES = 4
 _PIECE_BYTES = 1 << 20
