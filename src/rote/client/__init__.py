@@ -1,0 +1,1 @@
+"""The client: answers contract.Port over HTTP, one request for each command."""
