@@ -154,7 +154,7 @@ def _path(url: str) -> Path | None:
             raise InvalidInput("a SQLite URL looks like sqlite:///folder/file.db")
         return check_path(rest[1:]).absolute()
     if scheme in ("http", "https"):
-        raise Unavailable(f"this Rote cannot open {scheme} stores yet; use a file", scheme=scheme)
+        raise Denied("the files of this store are its server's; ask it there", code="not_remote")
     raise InvalidInput(
         f"unknown kind of store {scheme}://; use a path, sqlite:/// or postgresql://"
     )

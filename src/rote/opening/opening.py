@@ -1,7 +1,8 @@
 """rote.open: make a store from a URL. The only place that knows the parts of a store."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rote.contract import Caller, Clock, IdSource
 from rote.errors import InvalidInput
@@ -16,6 +17,7 @@ from rote.opening.deferred import (
 )
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
+from rote.opening.remote import is_remote, open_remote, refuse_servers_options
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.records.contents import RECORD_CONTENTS
 from rote.records.erasing import MATCHER
@@ -30,6 +32,7 @@ from rote.space.home import Home
 from rote.space.receipts import ReceiptRule
 from rote.tiers.messages import MESSAGES
 from rote.values import Identity, check_author
+from rote.values.client_limits import CALL_SECONDS_DEFAULT
 from rote.values.limits import LEASE_SECONDS_DEFAULT
 
 # The folder of traces beside a store's file.
@@ -52,8 +55,12 @@ def open(
     recover: bool = True,
     read_only: bool = False,
     key: bytes | None = None,
+    token: str | None = None,
+    proofs: Sequence[Mapping[str, Any]] = (),
+    timeout: float = CALL_SECONDS_DEFAULT,
 ) -> Store:
-    """Open a store: a path, ":memory:", "sqlite:///path" or "postgresql://user@host/database".
+    """Open a store: a path, ":memory:", "sqlite:///path", "postgresql://user@host/database" or
+    "https://host:port", where a server runs.
 
     durability  "fsync": an answered commit survives a power cut. "os": it survives a crash of the
                 process; a power cut may lose the last commits, but never a part of one
@@ -68,9 +75,18 @@ def open(
     create      make the store and its spaces on first use; otherwise they must be there
     recover     end runs whose owners are gone, as store.recover() does
     read_only   make, recover and write nothing; every write is Denied
-    key         32 bytes: the seed of the next space that is made
+    key         32 bytes: the seed of the next space that is made; behind a server, of who calls
+
+    Behind a server, durability, author, keys, schema, clock and ids are the server's, and nothing is
+    recovered here. For such a store alone:
+
+    token       who calls, instead of a key
+    proofs      delegations that the right of the key comes from
+    timeout     seconds of a call, with its repetitions
     """
     check_flags(create=create, recover=recover, read_only=read_only)
+    if not is_remote(url):
+        _check_embedded(token=token, proofs=proofs or None, timeout=timeout)
     return _open(
         url,
         durability=durability,
@@ -86,7 +102,19 @@ def open(
         recover=recover,
         read_only=read_only,
         key=key,
+        token=token,
+        proofs=proofs,
+        timeout=timeout,
     )
+
+
+def _check_embedded(*, timeout: float, **given: Any) -> None:
+    """Refuse options that are for stores behind a server."""
+    if timeout != CALL_SECONDS_DEFAULT:
+        given["timeout"] = timeout
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidInput(f"{name} is for a store behind a server, http(s)://", argument=name)
 
 
 def open_as_allowed(
@@ -98,8 +126,13 @@ def open_as_allowed(
     read_only: bool = False,
     modes: Iterable[str] | None = None,
     traces: os.PathLike[str] | None = None,
+    token: str | None = None,
+    key: bytes | None = None,
 ) -> Store:
-    """Open a store as the command line does: read only too where it cannot be written."""
+    """Open a store as the command line does: read only too where it cannot be written.
+
+    token, key  who calls, where the store is behind a server
+    """
     return _open(
         url,
         create=create,
@@ -108,6 +141,8 @@ def open_as_allowed(
         author=author,
         modes=modes,
         traces=traces,
+        token=token if is_remote(url) else None,
+        key=key if is_remote(url) else None,
     )
 
 
@@ -127,6 +162,9 @@ def _open(
     clock: Clock | None = None,
     ids: IdSource | None = None,
     key: bytes | None = None,
+    token: str | None = None,
+    proofs: Sequence[Mapping[str, Any]] = (),
+    timeout: float = CALL_SECONDS_DEFAULT,
 ) -> Store:
     url = str(check_path(url)) if isinstance(url, os.PathLike) else url
     check_sources(clock, ids)
@@ -137,6 +175,27 @@ def _open(
     check_modes(modes)
     check_lease_seconds(lease_seconds)
     folder = None if traces is None else check_path(traces).absolute()
+    if is_remote(url):
+        refuse_servers_options(
+            durability=None if durability == "fsync" else durability,
+            author=author,
+            keys=keys,
+            schema=None if schema == SCHEMA_DEFAULT else schema,
+            clock=clock,
+            ids=ids,
+        )
+        return open_remote(
+            url,
+            token=token,
+            key=key,
+            proofs=proofs,
+            timeout=timeout,
+            modes=modes,
+            lease_seconds=lease_seconds,
+            traces=folder,
+            create=create,
+            read_only=bool(read_only),
+        )
     engine, location = open_engine(
         url, durability=durability, create=create, read_only=read_only, schema=schema, keys=keys
     )

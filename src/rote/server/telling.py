@@ -19,12 +19,13 @@ class Health(Struct, frozen=True, omit_defaults=True):
 
     status: str  # "ok", or "unavailable"
     reason: str | None = None  # why not
+    server: str | None = None  # the did of the server, for whom requests are signed
 
 
 def get_health(http: Http) -> Response:
     """Say that the event loop turns."""
     parameters(http.head)
-    return Response(200, (JSON, _NEVER_KEPT), encode(Health("ok")))
+    return Response(200, (JSON, _NEVER_KEPT), encode(Health("ok", server=http.service.home.did)))
 
 
 def get_ready(http: Http) -> Response:

@@ -1,0 +1,249 @@
+"""A call: one request, sent again where that is safe, until it is answered or its time is over.
+
+    connect, send, answer ──> good: the reply         ──> bad: the error that the server has raised
+        │                                                  └ 429, 502 to 504: pause, send again
+        ├ not sent whole: the server cannot have done it       ──> pause, send again
+        └ sent, no answer: it may have done it. What may be repeated is sent again; of the rest, and when
+          the time is over, nobody knows
+"""
+
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct, structs
+
+from rote.client.credentials import Credentials
+from rote.client.pool import Now, Pool
+from rote.client.replies import Broken, Reply, Take, read_reply
+from rote.contract import IdSource
+from rote.contract.wire import decode_error
+from rote.errors import Denied, InvalidInput, RoteError, Unavailable
+from rote.values.client_limits import (
+    PAUSE_SECONDS_MAX,
+    PAUSE_SECONDS_MIN,
+    SILENCE_SECONDS_MAX,
+)
+from rote.values.limits import BLOB_PIECE_BYTES
+
+# `always`: doing it twice is doing it once. `refused`: only when the server says that it did nothing.
+Repeat = Literal["always", "refused"]
+# What a server refuses before it does anything.
+_REFUSALS = frozenset({"too_many_requests", "overloaded", "stopping"})
+_AGAIN = frozenset({429, 502, 503, 504})
+
+
+class Body(Struct, frozen=True):
+    """A body that is read from its beginning for each attempt to send it."""
+
+    size: int
+    open: Callable[[], Callable[[int], bytes]]  # returns a function that reads so many bytes
+
+
+class Request(Struct, frozen=True):
+    """A request as it is sent, but for who asks."""
+
+    method: str
+    target: str
+    body: bytes | Body = b""
+    headers: Mapping[str, str] = {}
+    repeat: Repeat = "always"
+    attempt: str | None = None  # the name of a write, for the error when nobody knows its outcome
+    is_write: bool = False
+    is_long: bool = False  # it may be silent for long, once it was sent
+    take: Callable[[], Take] | None = None  # makes what takes the body of a good answer
+
+
+class Calls:
+    """Sends requests to one server. Any thread may."""
+
+    def __init__(
+        self, pool: Pool, *, credentials: Credentials, ids: IdSource, seconds: float, now: Now
+    ) -> None:
+        self.pool = pool
+        self.credentials = credentials
+        self._ids = ids
+        self._seconds = seconds
+        self.now = now
+        self._ended = threading.Event()
+
+    def call(self, request: Request) -> Reply:
+        """Return the good reply to a request; raise what the server raises, or Unavailable."""
+        return _Call(self, request, self.now() + self._seconds).result()
+
+    def close(self) -> None:
+        self._ended.set()
+        self.pool.close()
+
+    def pause(self, seconds: float) -> None:
+        """Wait, shorter when the store is closed meanwhile."""
+        self._ended.wait(seconds)
+
+    def jitter(self, seconds: float) -> float:
+        """Return between half and all of some seconds, so that clients do not come back together."""
+        return seconds * (0.5 + self._ids.random_bytes(1)[0] / 512)
+
+
+class _Call:
+    """One call and its attempts."""
+
+    def __init__(self, calls: Calls, request: Request, deadline: float) -> None:
+        self._calls = calls
+        self._pool = calls.pool
+        self._request = request
+        self._deadline = deadline
+        self._is_sent = False  # whether an attempt was sent whole and not answered
+        self._is_renewed = False
+
+    def result(self) -> Reply:
+        pause = PAUSE_SECONDS_MIN
+        while True:
+            least = 0.0
+            try:
+                bearer = self._calls.credentials.bearer()
+                reply = self._exchange(bearer)
+                if reply.status < 300:
+                    return reply
+                failure = error_of(reply, self._pool.address.shown)
+                if self._is_worth_renewing(failure, bearer):
+                    continue
+                if not self._may_repeat_after(reply, failure):
+                    raise self._judged(failure)
+                least = float(reply.number(b"retry-after") or 0)
+            except (OSError, Broken) as error:
+                failure = self._lost(error)
+                self._pool.check_usable()
+                if self._request.repeat != "always" and self._is_sent:
+                    raise failure from None
+            wait = max(self._calls.jitter(pause), least)
+            if self._calls.now() + wait >= self._deadline:
+                raise self._judged(failure)
+            self._calls.pause(wait)
+            self._pool.check_usable()
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+    # -- one attempt -----------------------------------------------------------------------------------
+
+    def _exchange(self, bearer: str | None) -> Reply:
+        connection = self._pool.take(self._deadline)
+        try:
+            reply = self._answer(connection, bearer)
+        except BaseException:
+            self._pool.drop(connection)
+            raise
+        if reply.is_kept:
+            self._pool.give_back(connection)
+        else:
+            self._pool.drop(connection)
+        return reply
+
+    def _answer(self, connection: socket.socket, bearer: str | None) -> Reply:
+        request = self._request
+
+        def before() -> None:
+            connection.settimeout(SILENCE_SECONDS_MAX if request.is_long else self._left())
+
+        try:
+            self._send(connection, bearer)
+        except ConnectionError as error:
+            # A server that refuses a long body answers, and closes before it has read all of it.
+            try:
+                reply = read_reply(connection, before)
+            except (OSError, Broken):
+                raise error from None
+            if reply.status < 300:
+                raise
+            return structs.replace(reply, is_kept=False)
+        was_sent, self._is_sent = self._is_sent, True
+        reply = read_reply(connection, before, request.take and request.take())
+        self._is_sent = was_sent
+        return reply
+
+    def _left(self) -> float:
+        left = self._deadline - self._calls.now()
+        if left <= 0:
+            raise TimeoutError("the time is over")
+        return left
+
+    def _send(self, connection: socket.socket, bearer: str | None) -> None:
+        request = self._request
+        connection.settimeout(self._left())
+        head = self._head(bearer)
+        if isinstance(request.body, bytes):
+            connection.sendall(head + request.body)
+            return
+        read = request.body.open()
+        connection.sendall(head)
+        while piece := read(BLOB_PIECE_BYTES):
+            if request.is_long:
+                connection.settimeout(SILENCE_SECONDS_MAX)
+            connection.sendall(piece)
+
+    def _head(self, bearer: str | None) -> bytes:
+        request = self._request
+        size = len(request.body) if isinstance(request.body, bytes) else request.body.size
+        lines = [f"{request.method} {request.target} HTTP/1.1\r\nhost: {self._pool.address.named}"]
+        if bearer is not None:
+            lines.append(f"authorization: Bearer {bearer}")
+        if request.method != "GET":
+            lines.append(f"content-length: {size}")
+        lines += [f"{name}: {value}" for name, value in request.headers.items()]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+    # -- what went wrong -------------------------------------------------------------------------------
+
+    def _is_worth_renewing(self, failure: RoteError, bearer: str | None) -> bool:
+        if failure.code != "unauthenticated" or self._is_renewed:
+            return False
+        self._is_renewed = True
+        return self._calls.credentials.renew(bearer)
+
+    def _may_repeat_after(self, reply: Reply, failure: RoteError) -> bool:
+        if reply.status not in _AGAIN or failure.code == "cancelled":
+            return False
+        # An error that says what it has done is an answer.
+        is_refusal = failure.code in _REFUSALS
+        return is_refusal or (self._request.repeat == "always" and not failure.details)
+
+    def _lost(self, error: Exception) -> Unavailable:
+        """Return the error of a line that broke, or of time that is over."""
+        address = self._pool.address.shown
+        is_late = isinstance(error, TimeoutError)
+        if is_late:
+            what = f"the server {address} did not answer in time"
+        else:
+            what = f"the server {address} cannot be reached: {error}"
+        return self._unavailable(what, code="timeout" if is_late else None)
+
+    def _judged(self, failure: RoteError) -> RoteError:
+        """Return an error for the caller: after an attempt without an answer nobody knows."""
+        if self._is_sent and self._request.is_write and isinstance(failure, Unavailable):
+            if failure.details.get("outcome") != "unknown":
+                return self._unavailable(str(failure), code=failure.code)
+        return failure
+
+    def _unavailable(self, what: str, *, code: str | None) -> Unavailable:
+        request = self._request
+        details: dict[str, Any] = {"server": self._pool.address.shown}
+        if request.is_write:
+            details["outcome"] = "unknown" if self._is_sent else "not_sent"
+            if self._is_sent:
+                what += "; it may have done it all the same"
+            if request.attempt is not None:
+                details["attempt"] = request.attempt
+                if self._is_sent:
+                    what += ", space.settle(error.details['attempt']) tells"
+        return Unavailable(what, code=code, **details)
+
+
+def error_of(reply: Reply, shown: str) -> RoteError:
+    """Return the error that an answer tells of."""
+    try:
+        return decode_error(reply.body)
+    except InvalidInput:
+        pass  # of a proxy, or of no server of Rote
+    message = f"{shown} answers with status {reply.status}, and not as a server of Rote"
+    if reply.status in (401, 403):
+        return Denied(message, status=reply.status)
+    return Unavailable(message)

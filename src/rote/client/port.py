@@ -1,0 +1,374 @@
+"""The port of a store behind a server: one command is one request of docs/serve.md.
+
+    answer ──> Read, blobs, differences: methods of their own
+       └ all else: POST /v1/spaces/<did>/<command> with the bytes of contract/wire.py
+"""
+
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Hashable
+from typing import Any, NoReturn, TypeVar
+from urllib.parse import quote
+
+from msgspec import structs
+
+from rote.client.calls import Body, Calls, Request
+from rote.client.kept import Kept
+from rote.client.pool import Now
+from rote.client.reading import Reading
+from rote.client.replies import Reply
+from rote.client.uploads import Uploads
+from rote.client.watching import begin_watch
+from rote.client.works import LINES, Lines, RemoteTask
+from rote.contract import Caller, Change, IdSource, OpenStore, Port, SpaceInfo, Task, Tell, Watching
+from rote.contract import commands as c
+from rote.contract.table import Row, Table
+from rote.contract.wire import Message, answer_type, decode_answer, encode_command
+from rote.errors import Corrupt, Denied, InvalidInput, NotFound, RoteError, Unavailable
+from rote.values import canonical, check_branch_name, decode
+from rote.values.blobs import check_blob_hash, check_content_type, check_labels
+from rote.values.limits import ATTEMPT_BYTES, BLOB_PIECE_BYTES, MESSAGE_BYTES_MAX
+
+R = TypeVar("R")
+_JSON = {"content-type": "application/json"}
+# Reads that say the same for good once their view is pinned.
+_PINNED = (c.ReadPage, c.GlanceAt, c.Scan, c.Skip, c.GetHistory, c.Find, c.Query, c.Values)
+# Commands that a read-only store answers though their right is more than `read`.
+_READING = (
+    c.GetTimes, c.ListSpaces, c.ListBlobs, c.ListVectorNames, c.VectorsOut, c.FindWritten, c.CopyOut,
+    c.FoundationOut, c.SidesOut,
+)  # fmt: skip
+
+
+class RemotePort:
+    """Implements contract.Port over HTTP. Any thread may ask; after a fork every call raises."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        *,
+        table: Table,
+        ids: IdSource,
+        now: Now,
+        read_only: bool = False,
+    ) -> None:
+        """Answer commands of a table.
+
+        ids        the client's own randomness: names of attempts and of uploads
+        read_only  refuse every write before it is sent
+        """
+        self._calls = calls
+        self._table = table
+        self._ids = ids
+        self._read_only = read_only
+        self._open_store = OpenStore()
+        self._kept = Kept(self._open_store, now=now)
+        self._uploads = Uploads(ids)
+        self._reading = Reading(self._kept, ask=lambda space, body: self._post(space, "read", body))
+        self._rules: dict[type[c.Command[Any]], Callable[[str, Any], Any]] = {
+            c.Read: self._reading.read,
+            c.Diff: self._diff,
+            c.EraseSpace: self._erase_space,
+            c.PutPiece: lambda _, command: self._uploads.put(command),
+            c.DropUpload: lambda _, command: self._uploads.drop(command.upload),
+            c.PutBlob: self._put_blob,
+            c.ReadPiece: self._read_piece,
+            c.AdoptBlob: self._adopt_blob,
+            c.FoundationIn: self._foundation_in,
+            c.DropSides: self._not_remote,
+            c.AwaitCommit: self._not_remote,
+        }
+
+    @property
+    def open_store(self) -> OpenStore:
+        return self._open_store
+
+    def answer(self, space: str, command: c.Command[R], /) -> R:
+        row = self._row(space, command)
+        if isinstance(command, c.Work):
+            raise InvalidInput(f"{row.name} is begun, not answered: it takes long")
+        rule = self._rules.get(type(command))
+        answer: R = (
+            self._answer(space, row, command) if rule is None else rule(space, command)
+        )
+        return answer
+
+    def begin(self, space: str, command: c.Work[R], /) -> Task[R]:
+        row = self._row(space, command)
+        if not isinstance(command, c.Work):
+            raise InvalidInput("only work is begun; a command is answered")
+        ready = self._attempted(row, command)
+        return RemoteTask(lambda tell: self._work(space, row, ready, tell))
+
+    def watch(self, space: str, command: c.Watch, /) -> Watching:
+        self._row(space, command)
+        if not isinstance(command, c.Watch):
+            raise InvalidInput("only a watch is watched; a command is answered")
+        return begin_watch(self._calls, space, command)
+
+    def for_caller(self, caller: Caller, /) -> Port:
+        raise Denied(
+            "the server says who calls, by the token or the key of rote.open", code="not_remote"
+        )
+
+    def close(self) -> None:
+        self._calls.close()
+        self._uploads.close()
+        self._kept.close()
+        self._open_store.forget(None)
+
+    # -- commands as JSON ------------------------------------------------------------------------------
+
+    def _row(self, space: str, command: c.Command[Any]) -> Row:
+        self._calls.pool.check_usable()
+        row = self._table.row(type(command))
+        if not isinstance(command, c.StoreCommand) and (type(space) is not str or not space):
+            raise InvalidInput("say which space is asked, by its did")
+        if self._read_only and _writes(row, command):
+            raise Denied("the store was opened read only; open it without read_only to write")
+        return row
+
+    def _attempted(self, row: Row, command: Any) -> Any:
+        """Return a write with the name of its attempt, so that it may be sent again."""
+        if row.retry != "key" or command.attempt is not None:
+            return command
+        attempt = self._ids.random_bytes(ATTEMPT_BYTES).hex()
+        return structs.replace(command, attempt=attempt)
+
+    def _answer(self, space: str, row: Row, command: Any) -> Any:
+        command = self._attempted(row, command)
+        body = _sent(encode_command(command))
+        is_pinned = isinstance(command, _PINNED) and command.view.version is not None
+        if is_pinned:
+            kept = self._kept.get(space, (space, row.name, body))
+            if kept is not None:
+                return _decoded(row, kept)
+        reply = self._post(space, row.name, body, row, command)
+        erased = reply.number(b"rote-erased")
+        if is_pinned and erased is not None:
+            name: Hashable = (space, row.name, body)
+            size = len(body) + len(reply.body)
+            self._kept.keep(space, name, reply.body, size, erased=erased)
+        return _decoded(row, reply.body)
+
+    def _post(
+        self, space: str, name: str, body: bytes, row: Row | None = None, command: Any = None
+    ) -> Reply:
+        place = f"/v1/spaces/{quote(space, safe=':')}/" if space else "/v1/"
+        is_repeated = row is None or row.retry in ("always", "key")
+        request = Request(
+            "POST",
+            place + name,
+            body,
+            _JSON,
+            repeat="always" if is_repeated else "refused",
+            attempt=getattr(command, "attempt", None),
+            is_write=row is not None and _writes(row, command),
+            is_long=isinstance(command, c.FindWritten),
+        )
+        return self._call(space, request)
+
+    def _call(self, space: str, request: Request) -> Reply:
+        try:
+            reply = self._calls.call(request)
+        except NotFound as error:
+            if space and error.code == NotFound.code:
+                self._kept.forget(space)
+            raise
+        if space:
+            self._kept.note(space, reply.number(b"rote-erased"))
+        return reply
+
+    def _work(self, space: str, row: Row, command: Any, tell: Tell) -> Any:
+        lines = Lines(tell)
+        request = Request(
+            "POST",
+            f"/v1/spaces/{quote(space, safe=':')}/{row.name}",
+            encode_command(command).head,
+            {**_JSON, "accept": LINES},
+            attempt=getattr(command, "attempt", None),
+            is_write=_writes(row, command),
+            is_long=True,
+            take=lines.begin,
+        )
+        self._call(space, request)
+        if isinstance(command, c.Compact):
+            self._kept.forget(space)
+        if lines.error is not None:
+            raise lines.error
+        if lines.result is None:
+            raise Unavailable("the server ended its answer before the result; ask again")
+        return _decoded(row, lines.result)
+
+    def _diff(self, space: str, command: c.Diff) -> tuple[Change, ...]:
+        """Return all changes, by pages that are all of the two states of the first."""
+        changes: list[Change] = []
+        page = c.ListChanges(command.before, command.after)
+        while True:
+            found = self.answer(space, page)
+            changes += found.changes
+            if found.next is None:
+                return tuple(changes)
+            page = c.ListChanges(
+                structs.replace(page.before, version=found.before),
+                structs.replace(page.after, version=found.after),
+                beyond=found.next,
+            )
+
+    def _erase_space(self, _: str, command: c.EraseSpace) -> Any:
+        try:
+            erasure = self._answer("", self._table.row(c.EraseSpace), command)
+        finally:
+            self._forget_all()
+        return erasure
+
+    def _forget_all(self) -> None:
+        """Drop all that is kept: a space was erased, which is rare."""
+        self._kept.close()
+        self._open_store.forget(None)
+
+    def _not_remote(self, _: str, command: c.Command[Any]) -> NoReturn:
+        name = self._table.row(type(command)).name
+        raise Denied(f"{name} is a server's own; no client asks for it", code="not_remote")
+
+    # -- bytes -----------------------------------------------------------------------------------------
+
+    def _put_blob(self, space: str, command: c.PutBlob) -> str | None:
+        check_content_type(command.content_type)
+        check_labels(command.labels)
+        if command.expect is not None:
+            check_blob_hash(command.expect)
+        if command.upload is None:
+            if command.expect is None:
+                raise InvalidInput(
+                    "a blob is put by its upload, or by the hash of bytes that are there"
+                )
+            return None  # the bytes are sent, and stored once
+        ready = self._attempted(self._table.row(c.PutBlob), command)
+        encode_command(ready)  # refuses what JSON cannot carry
+        check_branch_name(ready.branch)
+        headers = {
+            "content-type": ready.content_type,
+            "rote-labels": canonical(list(ready.labels)).decode(),
+            "rote-attempt": ready.attempt,
+        }
+        if ready.key is not None:
+            headers["idempotency-key"] = ready.key
+        hash = "" if ready.expect is None else f"/{ready.expect}"
+        request = Request(
+            "POST" if ready.expect is None else "PUT",
+            f"/v1/spaces/{quote(space, safe=':')}/blobs{hash}?branch={quote(ready.branch, safe='')}",
+            self._uploads.find(ready.upload).body,
+            headers,
+            attempt=ready.attempt,
+            is_write=True,
+            is_long=True,
+        )
+        put: str = _members(self._call(space, request))["hash"]
+        return put
+
+    def _read_piece(self, space: str, command: c.ReadPiece) -> bytes:
+        check_blob_hash(command.hash)
+        if type(command.offset) is not int or command.offset < 0:
+            raise InvalidInput("an offset is an integer from 0 on, of 64 bits")
+        last = command.offset + BLOB_PIECE_BYTES - 1
+        request = Request(
+            "GET",
+            f"/v1/spaces/{quote(space, safe=':')}/blobs/{command.hash}",
+            headers={"range": f"bytes={command.offset}-{last}"},
+        )
+        try:
+            return self._call(space, request).body
+        except InvalidInput as error:
+            if error.code == "range":
+                return b""  # at the end, or beyond
+            raise
+
+    def _adopt_blob(self, space: str, command: c.AdoptBlob) -> bool | None:
+        check_blob_hash(command.hash)
+        if command.upload is None:
+            try:
+                self._read_piece(space, c.ReadPiece(command.hash, BLOB_PIECE_BYTES))
+            except NotFound:
+                return None
+            return False
+        upload = self._uploads.find(command.upload)
+        if upload.hash() != command.hash:
+            raise Corrupt(
+                f"the blob {command.hash} of the source is not what was written; nothing of it was"
+                " copied, run `rote verify` on the source",
+                blob=command.hash,
+            )
+        target = f"/v1/spaces/{quote(space, safe=':')}/blob_parts/{command.hash}"
+        reply = self._stream("PUT", space, target, upload.body, "application/octet-stream")
+        adopted: bool = _members(reply)["adopted"]
+        return adopted
+
+    def _foundation_in(self, space: str, command: c.FoundationIn) -> Any:
+        body = self._uploads.find(command.upload).body
+        target = f"/v1/spaces/{quote(space, safe=':')}/foundation_in"
+        reply = self._stream("POST", space, target, body, LINES)
+        return _decoded(self._table.row(c.FoundationIn), reply.body)
+
+    def _stream(self, method: str, space: str, target: str, body: Body, kind: str) -> Reply:
+        headers = {"content-type": kind}
+        request = Request(method, target, body, headers, is_write=True, is_long=True)
+        return self._call(space, request)
+
+
+class NotHere:
+    """Implements contract.Local where files and keys are the server's."""
+
+    def backup(self, path: object) -> NoReturn:
+        raise _not_here("a backup is written")
+
+    def seed(self, space: str) -> NoReturn:
+        raise _not_here("the private key of a space is kept")
+
+    def adopt(self, did: str, name: str, seed: bytes) -> SpaceInfo:
+        raise _not_here("the private key of a space is kept")
+
+
+def _not_here(what: str) -> Denied:
+    return Denied(f"{what} where the store is; do it on the server's machine", code="not_remote")
+
+
+def _writes(row: Row, command: Any) -> bool:
+    if isinstance(command, c.FindSpace):
+        return command.create is True
+    if isinstance(command, c.Merge):
+        return command.dry_run is not True
+    writes = row.right not in ("open", "authenticated", "read") or isinstance(
+        command, c.MakeCheckpoint
+    )
+    return writes and not isinstance(command, _READING)
+
+
+def _sent(message: Message) -> bytes:
+    """Return a command as one JSON object, with its bytes, if it has some, as a text in base64."""
+    if message.body is None:
+        return message.head
+    comma = b"," if len(message.head) > len(b"{}") else b""
+    return b'%b%b"data":"%b"}' % (message.head[:-1], comma, b2a_base64(message.body, newline=False))
+
+
+def _decoded(row: Row, body: bytes) -> Any:
+    try:
+        if answer_type(row.command) is bytes:
+            return a2b_base64(_members_of(body)["data"], strict_mode=True)
+        return decode_answer(row, Message(body))
+    except (KeyError, TypeError, AttributeError, ValueError, RoteError) as error:
+        raise Unavailable(f"the server's answer to {row.name} cannot be read: {error}") from None
+
+
+def _members(reply: Reply) -> dict[str, Any]:
+    try:
+        return _members_of(reply.body)
+    except RoteError:
+        raise Unavailable("the server's answer cannot be read") from None
+
+
+def _members_of(body: bytes) -> dict[str, Any]:
+    members = decode(body, size_bytes_max=MESSAGE_BYTES_MAX)
+    if type(members) is not dict:
+        raise InvalidInput("the answer is no JSON object")
+    return members

@@ -1,0 +1,132 @@
+"""Answers of HTTP, as they come from a socket.
+
+httptools parses them where it is installed, and the standard library does where it is not.
+"""
+
+import http.client
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from rote.values.client_limits import RECEIVED_BYTES
+from rote.values.limits import MESSAGE_BYTES_MAX
+
+try:
+    import httptools
+except ImportError:  # no wheel for this machine
+    httptools = None
+
+Take = Callable[[bytes], None]  # takes the next bytes of a body
+Before = Callable[[], None]  # called before each wait for the socket; says how long it may be
+
+
+class Broken(Exception):
+    """The answer ended before its end, or is none of HTTP."""
+
+
+class Reply(Struct):
+    """An answer."""
+
+    status: int
+    headers: dict[bytes, bytes]  # names in lower case
+    body: bytes  # empty where another took it
+    is_kept: bool  # whether the connection takes another request
+
+    def number(self, name: bytes) -> int | None:
+        """Return the whole number that a header says; None without one."""
+        text = self.headers.get(name, b"")
+        return int(text) if text.isdigit() and len(text) < 20 else None
+
+
+def read_reply(connection: socket.socket, before: Before, take: Take | None = None) -> Reply:
+    """Return the next answer on a connection; `take` gets the body of a good one as it comes."""
+    if httptools is None:
+        return _read_by_library(connection, before, take)
+    return _Parsed(take).read(connection, before)
+
+
+class _Parsed:
+    """One answer; httptools calls its methods."""
+
+    def __init__(self, take: Take | None) -> None:
+        self._parser: Any = httptools.HttpResponseParser(self)
+        self._take = take
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._headers: dict[bytes, bytes] = {}
+        self._is_done = False
+
+    def read(self, connection: socket.socket, before: Before) -> Reply:
+        feed, receive = self._parser.feed_data, connection.recv
+        while not self._is_done:
+            before()
+            data = receive(RECEIVED_BYTES)
+            if not data:
+                raise Broken("the server closed the connection before the end of its answer")
+            try:
+                feed(data)
+            except httptools.HttpParserError as error:
+                cause = error.__context__
+                if isinstance(error, httptools.HttpParserCallbackError) and cause is not None:
+                    raise cause from None
+                raise Broken(f"what came is no answer of HTTP: {error}") from None
+        return Reply(
+            self._parser.get_status_code(),
+            self._headers,
+            self._parts[0] if len(self._parts) == 1 else b"".join(self._parts),
+            bool(self._parser.should_keep_alive()),
+        )
+
+    # -- called by the parser --------------------------------------------------------------------------
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.lower()] = value
+
+    def on_body(self, data: bytes) -> None:
+        if self._take is not None and self._parser.get_status_code() < 300:
+            self._take(data)
+            return
+        self._size += len(data)
+        _check_size(self._size)
+        self._parts.append(data)
+
+    def on_message_complete(self) -> None:
+        self._is_done = True
+
+
+def _check_size(size: int) -> None:
+    if size > MESSAGE_BYTES_MAX:
+        raise Broken(f"an answer has more than {MESSAGE_BYTES_MAX:,} bytes")
+
+
+def _read_by_library(connection: socket.socket, before: Before, take: Take | None) -> Reply:
+    response = http.client.HTTPResponse(connection)
+    try:
+        before()
+        response.begin()
+        headers = {
+            name.lower().encode("latin-1"): value.encode("latin-1")
+            for name, value in response.getheaders()
+        }
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            before()
+            data = response.read1(RECEIVED_BYTES)
+            if not data:
+                break
+            if take is not None and response.status < 300:
+                take(data)
+                continue
+            size += len(data)
+            _check_size(size)
+            parts.append(data)
+        if response.length:
+            raise Broken("the server closed the connection before the end of its answer")
+        return Reply(response.status, headers, b"".join(parts), not response.will_close)
+    except http.client.HTTPException as error:
+        raise Broken(f"what came is no answer of HTTP: {error}") from None
+    finally:
+        response.close()

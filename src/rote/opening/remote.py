@@ -1,0 +1,126 @@
+"""Stores behind a server: what rote.open does with http:// and https://."""
+
+import os
+import ssl
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rote.access.delegations import parse_delegation
+from rote.client.address import Address, address_of
+from rote.client.calls import Calls, Request
+from rote.client.credentials import Credentials, Grants, Token, check_token
+from rote.client.pool import Pool
+from rote.client.port import NotHere, RemotePort
+from rote.errors import InvalidInput, Unavailable
+from rote.kernel.kernel import TABLE
+from rote.opening.deferred import DeferredRuns, DeferredSearching
+from rote.opening.sources import SystemClock, SystemIds, SystemTokens
+from rote.space import Store
+from rote.space.home import Home
+from rote.values import Identity, decode
+from rote.values.client_limits import CALL_SECONDS_MAX
+
+
+def is_remote(url: object) -> bool:
+    """Whether a URL names a server."""
+    return isinstance(url, str) and url.partition("://")[0].lower() in ("http", "https")
+
+
+def refuse_servers_options(**given: Any) -> None:
+    """Refuse options of rote.open that are the server's to say."""
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidInput(
+                f"{name} is said where the server is started; leave it out here", argument=name
+            )
+
+
+def open_remote(
+    url: str,
+    *,
+    token: str | None,
+    key: bytes | None,
+    proofs: Sequence[Mapping[str, Any]],
+    timeout: float,
+    modes: Iterable[str] | None,
+    lease_seconds: float,
+    traces: Path | None,
+    create: bool,
+    read_only: bool,
+) -> Store:
+    """Return a store behind a server; nothing is asked before the first call."""
+    address = address_of(url)
+    _check_timeout(timeout)
+    ids, tokens = SystemIds(), SystemTokens()
+    pool = Pool(
+        address,
+        now=time.monotonic,
+        tls=ssl.create_default_context() if address.is_tls else None,
+    )
+    credentials = _credentials(pool, token, key, proofs, timeout)
+    calls = Calls(pool, credentials=credentials, ids=ids, seconds=timeout, now=time.monotonic)
+    port = RemotePort(calls, table=TABLE, ids=ids, now=time.monotonic, read_only=read_only)
+    runs = DeferredRuns(
+        port,
+        ids=ids,
+        tokens=tokens,
+        modes=modes,
+        lease_seconds=lease_seconds,
+        folder=traces,
+        read_only=read_only,
+    )
+    return Store(
+        port,
+        url=address.shown,
+        local=NotHere(),
+        create=create and not read_only,
+        read_only=read_only,
+        runs=runs,
+        searching=DeferredSearching(),
+        home=Home(ids),
+    )
+
+
+def _credentials(
+    pool: Pool,
+    token: str | None,
+    key: bytes | None,
+    proofs: Sequence[Mapping[str, Any]],
+    timeout: float,
+) -> Credentials:
+    if token is not None:
+        check_token(token)
+        if key is not None:
+            raise InvalidInput("who calls is said by token= or by key=, not by both")
+    if type(proofs) not in (list, tuple):
+        raise InvalidInput("proofs are a list of delegations, as rote.delegate returns them")
+    if key is None:
+        if proofs:
+            raise InvalidInput("proofs are for a key; name it by key=")
+        return Token(token)
+    Identity.from_seed(key)
+    for proof in proofs:
+        parse_delegation(proof)
+    ids = SystemIds()
+    calls = Calls(pool, credentials=Token(None), ids=ids, seconds=timeout, now=time.monotonic)
+
+    def ask(method: str, path: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+        # A signed request is good for one use, so it is not sent again.
+        repeat = "always" if method == "GET" else "refused"
+        reply = calls.call(Request(method, path, body, headers, repeat=repeat))
+        members = decode(reply.body)
+        if type(members) is not dict:
+            raise Unavailable(f"{pool.address.shown} answers, but is no server of Rote")
+        return members
+
+    return Grants(key, proofs, ask=ask, clock=SystemClock(), ids=ids, now=time.monotonic)
+
+
+def _check_timeout(timeout: object) -> None:
+    if type(timeout) not in (int, float) or not 0 < timeout <= CALL_SECONDS_MAX:  # type: ignore[operator]
+        raise InvalidInput(
+            f"timeout is a number of seconds above 0 and up to {CALL_SECONDS_MAX:,}",
+            argument="timeout",
+        )
