@@ -121,6 +121,29 @@ def read(effort: Effort) -> Result:
         )
 
 
+def client_get(effort: Effort) -> Result:
+    """Compare a get of the client with an echo of as many bytes by a raw socket."""
+    path, count = effort.folder / "store.db", effort.count(600, 20)
+    with rote.open(path, durability="os") as store:
+        store.space("notes").set(ID, Documents().note())
+    with served(path) as server, echoing() as echo:
+        body = orjson.dumps({"ids": [ID]})
+        answer = RawClient(server.port).ask(
+            request("POST", "/v1/spaces/notes/read", body, server.token)
+        )
+        other, echoed = RawClient(echo.port), request("POST", "/", b"x" * len(answer))
+        with rote.open(f"http://127.0.0.1:{server.port}", token=server.token) as store:
+            space = store.space("notes")
+
+            def work() -> None:
+                for _ in range(count):
+                    space.get(ID)
+
+            return compare_times(
+                effort, partial(_asking, other, echoed, count), lambda: timed(count, work)
+            )
+
+
 def commit(effort: Effort) -> Result:
     """Compare what a commit costs more over HTTP with an echo of its body."""
     path, count = effort.folder / "served.db", effort.count(300, 10)
@@ -396,6 +419,8 @@ BENCHMARKS = [
               direction="at most"),
     Benchmark("server/commit", "commit over HTTP more than embedded, in echoes", 3, 1.5, commit,
               direction="at most"),
+    Benchmark("client/get", "get of the client over HTTP, against an echo by a raw socket", 2.5, 1.5,
+              client_get, direction="at most"),
     Benchmark("server/writers", "16 connections committing with fsync, against 16 threads", 0.15, 0.5,
               writers),
     Benchmark("server/read-1000", "read of 1,000 entities, against embedded", 8, 3, read_1000,

@@ -1,7 +1,7 @@
 """rote.aio.open and rote.aio.of: the ways to an async face."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, overload
 
@@ -24,6 +24,7 @@ from rote.space.transaction_port import TransactionPort
 from rote.tiers.host import Host as SyncHost
 from rote.tiers.host import shared_of
 from rote.values.async_limits import THREADS_DEFAULT
+from rote.values.client_limits import CALL_SECONDS_DEFAULT
 from rote.values.limits import LEASE_SECONDS_DEFAULT
 
 
@@ -43,6 +44,9 @@ def open(
     recover: bool = True,
     read_only: bool = False,
     key: bytes | None = None,
+    token: str | None = None,
+    proofs: Sequence[Mapping[str, Any]] = (),
+    timeout: float = CALL_SECONDS_DEFAULT,
     threads: int = THREADS_DEFAULT,
 ) -> Opening[Store]:
     """Open a store as rote.open does, for asyncio: `store = await rote.aio.open(…)`, or
@@ -66,6 +70,9 @@ def open(
         recover=recover,
         read_only=read_only,
         key=key,
+        token=token,
+        proofs=proofs,
+        timeout=timeout,
     )
 
     async def make() -> Store:

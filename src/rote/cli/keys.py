@@ -8,8 +8,9 @@ import typer
 
 from rote.cli.options import Options, SpaceOptions, spread_options
 from rote.cli.output import print_json, print_line
+from rote.cli.seeds import seed_in
 from rote.cli.tokens import PathOption
-from rote.errors import InvalidInput, Unavailable
+from rote.errors import InvalidInput
 from rote.opening.delegating import delegate
 from rote.opening.sources import SystemIds
 from rote.values import Identity
@@ -69,23 +70,6 @@ def delegate_right(
         with options.opened_space() as space:
             did = space.did
     print_json(delegate(seed, to=to, space=did, right=right, path=path, seconds=seconds))
-
-
-def seed_in(file: Path) -> bytes:
-    """Return the seed in a file of a key; no error shows it."""
-    try:
-        text = file.read_text("ascii").strip()
-    except OSError as error:
-        raise Unavailable(f"cannot read {file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        text = ""
-    try:
-        seed = bytes.fromhex(text)
-    except ValueError:
-        seed = b""
-    if len(seed) != SEED_BYTES or len(text) != 2 * SEED_BYTES:
-        raise InvalidInput(f"there is no key in {file}; rote key new FILE makes one")
-    return seed
 
 
 def _print_did(options: Options, did: str) -> None:

@@ -19,7 +19,9 @@ from typing import Annotated, Any
 import typer
 
 from rote.cli.output import print_json, say
+from rote.cli.seeds import seed_in
 from rote.cli.times import time_in
+from rote.client.address import is_remote
 from rote.errors import InvalidInput, NotFound
 from rote.opening import open as open_store
 from rote.opening import open_as_allowed
@@ -39,7 +41,7 @@ from rote.values.limits import INTEGER_MAX
 from rote.values.names import told
 
 STORE_DEFAULT = "rote.db"
-STORE_HELP = "A path, or postgresql://…[?schema=NAME]."
+STORE_HELP = "A path, postgresql://…[?schema=NAME] or https://…"
 SPACE_DEFAULT = "default"
 BRANCH_DEFAULT = "main"
 # 2**63 - 1 has 19 digits; a longer number is no version.
@@ -196,7 +198,11 @@ def opened_store(
     may be created."""
     if url.endswith(":memory:"):
         raise InvalidInput("a store in memory ends with the command; name a file")
-    author = os.environ.get("ROTE_AUTHOR") or None
+    key_file = os.environ.get("ROTE_KEY_FILE")
+    token = os.environ.get("ROTE_TOKEN") or None
+    key = seed_in(Path(key_file)) if key_file and token is None and is_remote(url) else None
+    # Behind a server the author is who calls.
+    author = None if is_remote(url) else os.environ.get("ROTE_AUTHOR") or None
     try:
         opened = open_as_allowed(
             url,
@@ -206,6 +212,8 @@ def opened_store(
             author=author,
             modes=modes,
             traces=traces,
+            token=token,
+            key=key,
         )
     except NotFound as error:
         error.args = (f"{error}; --store or ROTE_STORE names another",)

@@ -22,6 +22,11 @@ class Address(Struct, frozen=True):
         return f"{'https' if self.is_tls else 'http'}://{self.named}"
 
 
+def is_remote(url: object) -> bool:
+    """Whether a URL names a server."""
+    return isinstance(url, str) and url.partition("://")[0].lower() in _PORTS
+
+
 def address_of(url: str) -> Address:
     """Return the address in a URL; InvalidInput for more or less than scheme, host and port."""
     try:

@@ -1,10 +1,10 @@
 """A call: one request, sent again where that is safe, until it is answered or its time is over.
 
-    connect, send, answer ──> good: the reply         ──> bad: the error that the server has raised
-        │                                                  └ 429, 502 to 504: pause, send again
-        ├ not sent whole: the server cannot have done it       ──> pause, send again
-        └ sent, no answer: it may have done it. What may be repeated is sent again; of the rest, and when
-          the time is over, nobody knows
+connect, send, answer ──> good: the reply         ──> bad: the error that the server has raised
+    │                                                  └ 429, 502 to 504: pause, send again
+    ├ not sent whole: the server cannot have done it       ──> pause, send again
+    └ sent, no answer: it may have done it. What may be repeated is sent again; of the rest, and when
+      the time is over, nobody knows
 """
 
 import socket
@@ -218,9 +218,9 @@ class _Call:
 
     def _judged(self, failure: RoteError) -> RoteError:
         """Return an error for the caller: after an attempt without an answer nobody knows."""
-        if self._is_sent and self._request.is_write and isinstance(failure, Unavailable):
-            if failure.details.get("outcome") != "unknown":
-                return self._unavailable(str(failure), code=failure.code)
+        is_open = self._is_sent and self._request.is_write and isinstance(failure, Unavailable)
+        if is_open and failure.details.get("outcome") != "unknown":
+            return self._unavailable(str(failure), code=failure.code)
         return failure
 
     def _unavailable(self, what: str, *, code: str | None) -> Unavailable:

@@ -1,32 +1,30 @@
 """The port of a store behind a server: one command is one request of docs/serve.md.
 
-    answer ──> Read, blobs, differences: methods of their own
-       └ all else: POST /v1/spaces/<did>/<command> with the bytes of contract/wire.py
+answer ──> Read, blobs, differences: methods of their own
+   └ all else: POST /v1/spaces/<did>/<command> with the bytes of contract/wire.py
 """
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Hashable
 from typing import Any, NoReturn, TypeVar
-from urllib.parse import quote
 
 from msgspec import structs
 
-from rote.client.calls import Body, Calls, Request
+from rote.client.blobs import Blobs, attempted, place_of
+from rote.client.calls import Calls, Request
 from rote.client.kept import Kept
 from rote.client.pool import Now
 from rote.client.reading import Reading
-from rote.client.replies import Reply
-from rote.client.uploads import Uploads
+from rote.client.replies import Reply, members_of
 from rote.client.watching import begin_watch
 from rote.client.works import LINES, Lines, RemoteTask
 from rote.contract import Caller, Change, IdSource, OpenStore, Port, SpaceInfo, Task, Tell, Watching
 from rote.contract import commands as c
 from rote.contract.table import Row, Table
 from rote.contract.wire import Message, answer_type, decode_answer, encode_command
-from rote.errors import Corrupt, Denied, InvalidInput, NotFound, RoteError, Unavailable
-from rote.values import canonical, check_branch_name, decode
-from rote.values.blobs import check_blob_hash, check_content_type, check_labels
-from rote.values.limits import ATTEMPT_BYTES, BLOB_PIECE_BYTES, MESSAGE_BYTES_MAX
+from rote.errors import Denied, InvalidInput, NotFound, RoteError, Unavailable
+from rote.values.client_limits import AWAIT_PAUSE_SECONDS_MAX, AWAIT_PAUSE_SECONDS_MIN
+from rote.values.limits import AWAIT_SECONDS_MAX
 
 R = TypeVar("R")
 _JSON = {"content-type": "application/json"}
@@ -62,20 +60,15 @@ class RemotePort:
         self._read_only = read_only
         self._open_store = OpenStore()
         self._kept = Kept(self._open_store, now=now)
-        self._uploads = Uploads(ids)
         self._reading = Reading(self._kept, ask=lambda space, body: self._post(space, "read", body))
+        self._blobs = Blobs(ids, call=self._call)
         self._rules: dict[type[c.Command[Any]], Callable[[str, Any], Any]] = {
             c.Read: self._reading.read,
             c.Diff: self._diff,
             c.EraseSpace: self._erase_space,
-            c.PutPiece: lambda _, command: self._uploads.put(command),
-            c.DropUpload: lambda _, command: self._uploads.drop(command.upload),
-            c.PutBlob: self._put_blob,
-            c.ReadPiece: self._read_piece,
-            c.AdoptBlob: self._adopt_blob,
-            c.FoundationIn: self._foundation_in,
             c.DropSides: self._not_remote,
-            c.AwaitCommit: self._not_remote,
+            c.AwaitCommit: self._await,
+            **self._blobs.rules,
         }
 
     @property
@@ -87,9 +80,7 @@ class RemotePort:
         if isinstance(command, c.Work):
             raise InvalidInput(f"{row.name} is begun, not answered: it takes long")
         rule = self._rules.get(type(command))
-        answer: R = (
-            self._answer(space, row, command) if rule is None else rule(space, command)
-        )
+        answer: R = self._answer(space, row, command) if rule is None else rule(space, command)
         return answer
 
     def begin(self, space: str, command: c.Work[R], /) -> Task[R]:
@@ -112,7 +103,7 @@ class RemotePort:
 
     def close(self) -> None:
         self._calls.close()
-        self._uploads.close()
+        self._blobs.close()
         self._kept.close()
         self._open_store.forget(None)
 
@@ -128,11 +119,7 @@ class RemotePort:
         return row
 
     def _attempted(self, row: Row, command: Any) -> Any:
-        """Return a write with the name of its attempt, so that it may be sent again."""
-        if row.retry != "key" or command.attempt is not None:
-            return command
-        attempt = self._ids.random_bytes(ATTEMPT_BYTES).hex()
-        return structs.replace(command, attempt=attempt)
+        return attempted(command, self._ids) if row.retry == "key" else command
 
     def _answer(self, space: str, row: Row, command: Any) -> Any:
         command = self._attempted(row, command)
@@ -153,7 +140,7 @@ class RemotePort:
     def _post(
         self, space: str, name: str, body: bytes, row: Row | None = None, command: Any = None
     ) -> Reply:
-        place = f"/v1/spaces/{quote(space, safe=':')}/" if space else "/v1/"
+        place = place_of(space) if space else "/v1/"
         is_repeated = row is None or row.retry in ("always", "key")
         request = Request(
             "POST",
@@ -182,7 +169,7 @@ class RemotePort:
         lines = Lines(tell)
         request = Request(
             "POST",
-            f"/v1/spaces/{quote(space, safe=':')}/{row.name}",
+            f"{place_of(space)}{row.name}",
             encode_command(command).head,
             {**_JSON, "accept": LINES},
             attempt=getattr(command, "attempt", None),
@@ -226,93 +213,25 @@ class RemotePort:
         self._kept.close()
         self._open_store.forget(None)
 
+    def _await(self, space: str, command: c.AwaitCommit) -> int:
+        """Ask for the head until it has moved; less and less often, because each look is a request."""
+        after, seconds = command.after, command.seconds
+        if type(after) is not int or after < 0:
+            raise InvalidInput("after: it is a version")
+        if type(seconds) not in (int, float) or not 0 <= seconds <= AWAIT_SECONDS_MAX:
+            raise InvalidInput(f"seconds: it is a number from 0 to {AWAIT_SECONDS_MAX}")
+        until, pause = self._calls.now() + seconds, AWAIT_PAUSE_SECONDS_MIN
+        while True:
+            newest = self.answer(space, c.GetVersions()).version
+            left = until - self._calls.now()
+            if newest > after or left <= 0:
+                return newest
+            self._calls.pause(min(pause, left))
+            pause = min(2 * pause, AWAIT_PAUSE_SECONDS_MAX)
+
     def _not_remote(self, _: str, command: c.Command[Any]) -> NoReturn:
         name = self._table.row(type(command)).name
         raise Denied(f"{name} is a server's own; no client asks for it", code="not_remote")
-
-    # -- bytes -----------------------------------------------------------------------------------------
-
-    def _put_blob(self, space: str, command: c.PutBlob) -> str | None:
-        check_content_type(command.content_type)
-        check_labels(command.labels)
-        if command.expect is not None:
-            check_blob_hash(command.expect)
-        if command.upload is None:
-            if command.expect is None:
-                raise InvalidInput(
-                    "a blob is put by its upload, or by the hash of bytes that are there"
-                )
-            return None  # the bytes are sent, and stored once
-        ready = self._attempted(self._table.row(c.PutBlob), command)
-        encode_command(ready)  # refuses what JSON cannot carry
-        check_branch_name(ready.branch)
-        headers = {
-            "content-type": ready.content_type,
-            "rote-labels": canonical(list(ready.labels)).decode(),
-            "rote-attempt": ready.attempt,
-        }
-        if ready.key is not None:
-            headers["idempotency-key"] = ready.key
-        hash = "" if ready.expect is None else f"/{ready.expect}"
-        request = Request(
-            "POST" if ready.expect is None else "PUT",
-            f"/v1/spaces/{quote(space, safe=':')}/blobs{hash}?branch={quote(ready.branch, safe='')}",
-            self._uploads.find(ready.upload).body,
-            headers,
-            attempt=ready.attempt,
-            is_write=True,
-            is_long=True,
-        )
-        put: str = _members(self._call(space, request))["hash"]
-        return put
-
-    def _read_piece(self, space: str, command: c.ReadPiece) -> bytes:
-        check_blob_hash(command.hash)
-        if type(command.offset) is not int or command.offset < 0:
-            raise InvalidInput("an offset is an integer from 0 on, of 64 bits")
-        last = command.offset + BLOB_PIECE_BYTES - 1
-        request = Request(
-            "GET",
-            f"/v1/spaces/{quote(space, safe=':')}/blobs/{command.hash}",
-            headers={"range": f"bytes={command.offset}-{last}"},
-        )
-        try:
-            return self._call(space, request).body
-        except InvalidInput as error:
-            if error.code == "range":
-                return b""  # at the end, or beyond
-            raise
-
-    def _adopt_blob(self, space: str, command: c.AdoptBlob) -> bool | None:
-        check_blob_hash(command.hash)
-        if command.upload is None:
-            try:
-                self._read_piece(space, c.ReadPiece(command.hash, BLOB_PIECE_BYTES))
-            except NotFound:
-                return None
-            return False
-        upload = self._uploads.find(command.upload)
-        if upload.hash() != command.hash:
-            raise Corrupt(
-                f"the blob {command.hash} of the source is not what was written; nothing of it was"
-                " copied, run `rote verify` on the source",
-                blob=command.hash,
-            )
-        target = f"/v1/spaces/{quote(space, safe=':')}/blob_parts/{command.hash}"
-        reply = self._stream("PUT", space, target, upload.body, "application/octet-stream")
-        adopted: bool = _members(reply)["adopted"]
-        return adopted
-
-    def _foundation_in(self, space: str, command: c.FoundationIn) -> Any:
-        body = self._uploads.find(command.upload).body
-        target = f"/v1/spaces/{quote(space, safe=':')}/foundation_in"
-        reply = self._stream("POST", space, target, body, LINES)
-        return _decoded(self._table.row(c.FoundationIn), reply.body)
-
-    def _stream(self, method: str, space: str, target: str, body: Body, kind: str) -> Reply:
-        headers = {"content-type": kind}
-        request = Request(method, target, body, headers, is_write=True, is_long=True)
-        return self._call(space, request)
 
 
 class NotHere:
@@ -354,21 +273,7 @@ def _sent(message: Message) -> bytes:
 def _decoded(row: Row, body: bytes) -> Any:
     try:
         if answer_type(row.command) is bytes:
-            return a2b_base64(_members_of(body)["data"], strict_mode=True)
+            return a2b_base64(members_of(body)["data"], strict_mode=True)
         return decode_answer(row, Message(body))
     except (KeyError, TypeError, AttributeError, ValueError, RoteError) as error:
         raise Unavailable(f"the server's answer to {row.name} cannot be read: {error}") from None
-
-
-def _members(reply: Reply) -> dict[str, Any]:
-    try:
-        return _members_of(reply.body)
-    except RoteError:
-        raise Unavailable("the server's answer cannot be read") from None
-
-
-def _members_of(body: bytes) -> dict[str, Any]:
-    members = decode(body, size_bytes_max=MESSAGE_BYTES_MAX)
-    if type(members) is not dict:
-        raise InvalidInput("the answer is no JSON object")
-    return members

@@ -83,9 +83,7 @@ class Reading:
                 return tuple(states)
             view = View(view.branch, page[1])
 
-    def _kept_states(
-        self, space: str, ids: Sequence[str], view: View
-    ) -> tuple[State, ...] | None:
+    def _kept_states(self, space: str, ids: Sequence[str], view: View) -> tuple[State, ...] | None:
         """Return the states of a pinned view, if all of them are kept."""
         states: list[State] = []
         for id in ids:
@@ -131,9 +129,7 @@ def _body(asked: dict[str, Any]) -> bytes:
         return _encode(asked)
     except (TypeError, UnicodeEncodeError, ValueError):
         # Refused by the checks of the kernel, with their words.
-        return encode_command(
-            ReadPage(asked["ids"], View(asked["branch"], asked["version"]))
-        ).head
+        return encode_command(ReadPage(asked["ids"], View(asked["branch"], asked["version"]))).head
 
 
 def _is_text(id: object) -> bool:

@@ -10,13 +10,15 @@ from typing import Any
 
 from msgspec import Struct
 
+from rote.errors import InvalidInput, RoteError, Unavailable
+from rote.values import decode
 from rote.values.client_limits import RECEIVED_BYTES
 from rote.values.limits import MESSAGE_BYTES_MAX
 
 try:
     import httptools
 except ImportError:  # no wheel for this machine
-    httptools = None
+    httptools = None  # type: ignore[assignment]
 
 Take = Callable[[bytes], None]  # takes the next bytes of a body
 Before = Callable[[], None]  # called before each wait for the socket; says how long it may be
@@ -34,10 +36,25 @@ class Reply(Struct):
     body: bytes  # empty where another took it
     is_kept: bool  # whether the connection takes another request
 
+    @property
+    def members(self) -> dict[str, Any]:
+        """The JSON object in its body."""
+        try:
+            return members_of(self.body)
+        except RoteError as error:
+            raise Unavailable(f"the server's answer cannot be read: {error}") from None
+
     def number(self, name: bytes) -> int | None:
         """Return the whole number that a header says; None without one."""
         text = self.headers.get(name, b"")
         return int(text) if text.isdigit() and len(text) < 20 else None
+
+
+def members_of(body: bytes) -> dict[str, Any]:
+    members = decode(body, size_bytes_max=MESSAGE_BYTES_MAX)
+    if type(members) is not dict:
+        raise InvalidInput("it is no JSON object")
+    return members
 
 
 def read_reply(connection: socket.socket, before: Before, take: Take | None = None) -> Reply:
@@ -106,6 +123,9 @@ def _read_by_library(connection: socket.socket, before: Before, take: Take | Non
     try:
         before()
         response.begin()
+        if response.length is None and not response.chunked:
+            # Or its head was cut: the library takes that for the end of the head.
+            raise Broken("an answer does not say where it ends")
         headers = {
             name.lower().encode("latin-1"): value.encode("latin-1")
             for name, value in response.getheaders()

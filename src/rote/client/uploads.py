@@ -20,7 +20,10 @@ class Upload:
     """The bytes of one upload; up to some in memory, more in a file without a name."""
 
     def __init__(self) -> None:
-        self._file: SpooledTemporaryFile[bytes] = SpooledTemporaryFile(UPLOAD_MEMORY_BYTES_MAX)
+        # It stays open until the upload is dropped.
+        self._file: SpooledTemporaryFile[bytes] = SpooledTemporaryFile(  # noqa: SIM115
+            UPLOAD_MEMORY_BYTES_MAX
+        )
         self.size = 0
 
     def add(self, offset: int, piece: bytes) -> None:
@@ -39,7 +42,9 @@ class Upload:
             self._file.seek(self.size)
             self._file.write(piece)
         except OSError as error:
-            raise system_failure("an upload cannot be kept", error, "the temporary folder") from None
+            raise system_failure(
+                "an upload cannot be kept", error, "the temporary folder"
+            ) from None
         self.size += len(piece)
 
     @property

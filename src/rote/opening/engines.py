@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from rote.client.address import address_of, is_remote
 from rote.engines import ASKED_FOR, Engine
 from rote.engines.sqlite import SqliteEngine, SqliteLook
 from rote.errors import Denied, InvalidInput, RoteError, Unavailable
@@ -36,7 +37,11 @@ class Location:
 def locate(url: object, *, keys: object = None) -> Location:
     """Return the place of the store that a URL names; nothing is opened."""
     if not isinstance(url, str) or not url:
-        raise InvalidInput("name a store: a path, :memory:, sqlite:///path or postgresql://…")
+        raise InvalidInput(
+            "name a store: a path, :memory:, sqlite:///path, postgresql://… or https://…"
+        )
+    if is_remote(url):
+        return Location(address_of(url).shown, None, None)
     if _is_postgres(url):
         folder = Path.home() / ".rote" / "keys" if keys is None else check_path(keys).absolute()
         plain, schema = _schema_of(url)
@@ -153,8 +158,6 @@ def _path(url: str) -> Path | None:
         if not rest.startswith("/") or rest == "/":
             raise InvalidInput("a SQLite URL looks like sqlite:///folder/file.db")
         return check_path(rest[1:]).absolute()
-    if scheme in ("http", "https"):
-        raise Denied("the files of this store are its server's; ask it there", code="not_remote")
     raise InvalidInput(
-        f"unknown kind of store {scheme}://; use a path, sqlite:/// or postgresql://"
+        f"unknown kind of store {scheme}://; use a path, sqlite:///, postgresql:// or https://"
     )

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rote.client.address import is_remote
 from rote.contract import Caller, Clock, IdSource
 from rote.errors import InvalidInput
 from rote.kernel import Kernel
@@ -17,7 +18,7 @@ from rote.opening.deferred import (
 )
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
-from rote.opening.remote import is_remote, open_remote, refuse_servers_options
+from rote.opening.remote import open_remote, refuse_servers_options
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.records.contents import RECORD_CONTENTS
 from rote.records.erasing import MATCHER

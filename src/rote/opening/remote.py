@@ -1,6 +1,5 @@
 """Stores behind a server: what rote.open does with http:// and https://."""
 
-import os
 import ssl
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rote.access.delegations import parse_delegation
-from rote.client.address import Address, address_of
-from rote.client.calls import Calls, Request
+from rote.client.address import address_of
+from rote.client.calls import Calls, Repeat, Request
 from rote.client.credentials import Credentials, Grants, Token, check_token
 from rote.client.pool import Pool
 from rote.client.port import NotHere, RemotePort
@@ -21,11 +20,6 @@ from rote.space import Store
 from rote.space.home import Home
 from rote.values import Identity, decode
 from rote.values.client_limits import CALL_SECONDS_MAX
-
-
-def is_remote(url: object) -> bool:
-    """Whether a URL names a server."""
-    return isinstance(url, str) and url.partition("://")[0].lower() in ("http", "https")
 
 
 def refuse_servers_options(**given: Any) -> None:
@@ -108,7 +102,7 @@ def _credentials(
 
     def ask(method: str, path: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
         # A signed request is good for one use, so it is not sent again.
-        repeat = "always" if method == "GET" else "refused"
+        repeat: Repeat = "always" if method == "GET" else "refused"
         reply = calls.call(Request(method, path, body, headers, repeat=repeat))
         members = decode(reply.body)
         if type(members) is not dict:

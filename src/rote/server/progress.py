@@ -21,17 +21,24 @@ class Progress:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()
-        self._told_at = 0.0
+        self._told: tuple[str, float] = (
+            "",
+            0.0,
+        )  # the phase of the last line, and when it was made
+        self._untold: bytes | None = None  # a line that came too soon after the last one
         self._is_gone = False
 
     def tell(self, what: str, done: int, total: int) -> None:
         if self._is_gone:
             raise Unavailable("the client has hung up", code="cancelled")
+        phase, told_at = self._told
         now = time.monotonic()
-        if now - self._told_at >= PROGRESS_SECONDS:
-            self._told_at = now
-            line = msgspec.json.encode({"progress": [what, done, total]}) + b"\n"
-            self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
+        line = msgspec.json.encode({"progress": [what, done, total]}) + b"\n"
+        if what == phase and now - told_at < PROGRESS_SECONDS:
+            self._untold = line
+            return
+        self._told, self._untold = (what, now), None
+        self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
 
     async def response(self, work: asyncio.Future[Response]) -> Response:
         """Return the answer: an error that comes before the work has begun has its own status."""
@@ -53,6 +60,10 @@ class Progress:
                         yield following.result()
                 finally:
                     following.cancel()
+            while not self._lines.empty():
+                yield self._lines.get_nowait()
+            if self._untold is not None:
+                yield self._untold  # how far it came
             try:
                 yield _last(work.result())
             except RoteError as error:

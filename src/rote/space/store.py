@@ -16,7 +16,7 @@ from rote.contract import (
     all_spaces,
 )
 from rote.contract.commands import AdoptSpace, EraseSpace, FindSpace
-from rote.errors import InvalidInput
+from rote.errors import Denied, InvalidInput
 from rote.space.arguments import check_flags, check_path, check_progress
 from rote.space.copies import copy_space
 from rote.space.home import Home
@@ -174,6 +174,12 @@ def own_space(store: Store, name: str, *, create: bool = False, author: str | No
 
 
 def every_space(store: Store) -> list[Space]:
-    """Return all spaces by name, those with reserved names last: to look whether they are whole."""
-    port = store._port.for_caller(Caller(is_library=True))
+    """Return all spaces by name, those with reserved names last: to look whether they are whole.
+
+    Behind a server these are the server's own, and not shown.
+    """
+    try:
+        port = store._port.for_caller(Caller(is_library=True))
+    except Denied:
+        return store.spaces()
     return [*store.spaces(), *(store._hold(info, port) for info in all_spaces(port))]

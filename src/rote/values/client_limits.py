@@ -27,3 +27,5 @@ GRANT_RENEWED_AFTER = 2 / 3
 # A signed request counts for so long.
 SIGNED_SECONDS = 60
 NONCE_BYTES = 16
+# Waiting for a commit asks for the head, with pauses that are doubled each time.
+AWAIT_PAUSE_SECONDS_MIN, AWAIT_PAUSE_SECONDS_MAX = 0.02, 0.5
