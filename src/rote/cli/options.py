@@ -262,6 +262,7 @@ class _CommandMemory(Memory):
     """A memory with every namespace that holds records: there is no other to be named."""
 
     _advice_on_namespaces = ""
+    _is_sent = False  # its errors have other words
 
 
 def memory_of(view: Space, namespaces: str | None = None) -> Memory:

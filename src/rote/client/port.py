@@ -16,6 +16,7 @@ from rote.client.kept import Kept
 from rote.client.pool import Now
 from rote.client.reading import Reading
 from rote.client.replies import Reply, members_of
+from rote.client.verbs import RemoteVerbs
 from rote.client.watching import begin_watch
 from rote.client.works import LINES, Lines, RemoteTask
 from rote.contract import Caller, Change, IdSource, OpenStore, Port, SpaceInfo, Task, Tell, Watching
@@ -62,6 +63,7 @@ class RemotePort:
         self._kept = Kept(self._open_store, now=now)
         self._reading = Reading(self._kept, ask=lambda space, body: self._post(space, "read", body))
         self._blobs = Blobs(ids, call=self._call)
+        self.verbs = RemoteVerbs(ids, call=self._call, read_only=read_only)
         self._rules: dict[type[c.Command[Any]], Callable[[str, Any], Any]] = {
             c.Read: self._reading.read,
             c.Diff: self._diff,
@@ -155,6 +157,7 @@ class RemotePort:
         return self._call(space, request)
 
     def _call(self, space: str, request: Request) -> Reply:
+        self._calls.pool.check_usable()
         try:
             reply = self._calls.call(request)
         except NotFound as error:

@@ -73,7 +73,7 @@ def open_remote(
         read_only=read_only,
         runs=runs,
         searching=DeferredSearching(),
-        home=Home(ids),
+        home=Home(ids, verbs=port.verbs),
     )
 
 

@@ -19,6 +19,7 @@ from rote.records.history import history
 from rote.records.keys import NAMESPACES, check_kind, check_kinds, entity_id
 from rote.records.listing import find_records, of_newest, skip_records, with_versions
 from rote.records.searching import search_request, within
+from rote.records.sent import sendable
 from rote.records.writer import RecordWriter, Result
 from rote.space import Space
 from rote.space.arguments import check_flags, check_progress
@@ -38,6 +39,8 @@ class Memory(RecordWriter):
     In a transaction answers have no version and no time, because only its commit will have them.
     """
 
+    _is_sent = True
+
     @staticmethod
     def entity_id(namespace: str, kind: str, id: str) -> str:
         """Return the id of the entity that holds a record."""
@@ -45,6 +48,7 @@ class Memory(RecordWriter):
 
     # -- forgetting --------------------------------------------------------------------------------
 
+    @sendable
     def erase(
         self,
         namespace: str | None = None,
@@ -69,6 +73,7 @@ class Memory(RecordWriter):
 
     # -- reading -----------------------------------------------------------------------------------
 
+    @sendable
     def get(
         self,
         namespace: str,
@@ -99,6 +104,7 @@ class Memory(RecordWriter):
             result["version"] = 0 if record is None else state.version or None
         return result
 
+    @sendable
     def list(
         self,
         namespace: str,
@@ -161,6 +167,7 @@ class Memory(RecordWriter):
             return {"items": page[: wanted.limit], "next_offset": wanted.offset + wanted.limit}
         return {"items": page}
 
+    @sendable
     def search(
         self,
         text: str,
@@ -203,16 +210,19 @@ class Memory(RecordWriter):
         tell = progress or (lambda done, total: None)
         return dict(self.space.searching.embed(self.space, embedder, namespaces, tell))
 
+    @sendable
     def history(self, namespace: str, kind: str, id: str, *, limit: int = 20) -> Result:
         """Return what happened to a record, newest first, with the record after each change."""
         self._check_offered("history")
         entity = self._entity(namespace, kind, id)
         return {"items": history(self.space, entity, limit=limit)}
 
+    @sendable
     def stats(self) -> Result:
         """Return the number and the size of records."""
         return of_newest(self.space, lambda view: retention.stats(view, self.namespaces))
 
+    @sendable
     def retention_report(
         self,
         expire_soon_seconds: int = 86_400,

@@ -26,6 +26,7 @@ from rote.records.arguments import (
 from rote.records.envelope import Life, check_object, check_ttl, envelope, read_life
 from rote.records.keys import check_namespaces, entity_id, is_key
 from rote.records.metadata import Metadata, check_metadata
+from rote.records.sent import sendable, verbs_of
 from rote.space import Space, Transaction
 from rote.values import Json, check_key, micros_of, parse_time
 from rote.values.limits import INTEGER_MAX, RECORD_ATTEMPTS_MAX
@@ -42,6 +43,8 @@ _NO_COMMIT = {"ok": True, "created": 0, "version": None}
 class RecordWriter:
     """The verbs that write, on a space and its branch."""
 
+    # Whether a server may answer its verbs whole (records/sent.py).
+    _is_sent = False
     # Of the error about a namespace that this memory does not have.
     _advice_on_namespaces = (
         "; list all that you use in Memory(space, namespaces=[…]),"
@@ -70,12 +73,15 @@ class RecordWriter:
         self._turn: AbstractContextManager[object] = nullcontext()
         self.profile = profiles.check_profile(profile)
         self.namespaces = check_namespaces(namespaces)
+        has_rules = default_ttl_by_namespace or prune_strategy_by_namespace
+        self.verbs = verbs_of(space) if self._is_sent and not has_rules else None
         self._retention = retention.parse_retention(
             self.namespaces, default_ttl_by_namespace, prune_strategy_by_namespace
         )
 
     # -- writing -----------------------------------------------------------------------------------
 
+    @sendable
     def put(  # noqa: PLR0917 - hosts of v1 call it by position
         self,
         namespace: str,
@@ -115,6 +121,7 @@ class RecordWriter:
             lambda made: _written(made, created=self._was_new(made, new.entity)),
         )
 
+    @sendable
     def put_many(self, records: Iterable[Mapping[str, Any]], *, key: str | None = None) -> Result:
         """Store records in one commit, all or none.
 
@@ -145,6 +152,7 @@ class RecordWriter:
 
         return self._write(call, put_once, lambda made: _many_put(made, self._are_new(made, ids)))
 
+    @sendable
     def update(
         self,
         namespace: str,
@@ -189,6 +197,7 @@ class RecordWriter:
 
         return self._write(call, update_once, _updated)
 
+    @sendable
     def append(  # noqa: PLR0917 - as above
         self,
         namespace: str,
@@ -271,6 +280,7 @@ class RecordWriter:
         after = self.space.at(commit.version).glance(fact.id, sizes=(_ENTRIES,))
         return after.sizes[0] or 0
 
+    @sendable
     def delete(
         self,
         namespace: str,
@@ -304,6 +314,7 @@ class RecordWriter:
 
         return self._write(call, delete_once, lambda _: {"ok": True, "deleted": True})
 
+    @sendable
     def prune(self, namespace: str | None = None) -> Result:
         """Delete expired records, of one namespace or of all."""
         pruned = sum(
@@ -313,6 +324,7 @@ class RecordWriter:
         )
         return {"ok": True, "pruned": pruned}
 
+    @sendable
     def touch(self, namespace: str, kind: str, id: str, *, key: str | None = None) -> Result:
         """Note that a record was used, in last_accessed and access_count. No other verb does."""
         self._check_offered("touch")

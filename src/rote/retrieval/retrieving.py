@@ -30,6 +30,8 @@ from rote.retrieval.vector_files import VectorFiles
 from rote.retrieval.vector_homes import Embedded, FileHome, Home, ProcessHome, SpaceHome
 from rote.space import Space, Store
 from rote.space.arguments import check_path
+from rote.space.sources import home_of
+from rote.values import canonical
 
 # The space for the receipt of a retrieval from files alone, if the store has no space at all.
 _LEDGER = "default"
@@ -76,6 +78,11 @@ def retrieve(
     embedder      makes the vectors of hybrid-1
     count_tokens  counts the tokens of excerpts for the policies of ranking
     """
+    is_plain = cache is None and embedder is None and count_tokens is None
+    if isinstance(store, Store) and is_plain and isinstance(dropped, str | None):
+        verbs = None if store.read_only else home_of(store).verbs
+        if verbs is not None and _is_of_spaces(request):
+            return verbs.call("", "retrieve", {"request": request, "dropped": dropped})
     return _examine_and_note(
         request,
         store=store,
@@ -85,6 +92,22 @@ def retrieve(
         embedder=embedder,
         count_tokens=count_tokens,
     ).package
+
+
+def _is_of_spaces(request: Mapping[str, Any]) -> bool:
+    """Whether a question can be sent, and asks for spaces alone."""
+    try:
+        canonical(request)
+    except InvalidInput:
+        return False
+    if type(request) is not dict:
+        return False
+    paths, trust = request.get("store_paths"), request.get("trust_filter")
+    return (
+        type(paths) is list
+        and all(type(path) is str and path.startswith(SPACE_SCHEME) for path in paths)
+        and not (type(trust) is dict and trust.get("trust_snapshot_path") is not None)
+    )
 
 
 def explain(

@@ -26,6 +26,8 @@ from rote.values.times import as_text
 class RunMemory(Memory):
     """The verbs of the memory contract inside a run."""
 
+    _is_sent = False
+
     def __init__(
         self,
         *,

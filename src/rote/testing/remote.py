@@ -71,7 +71,7 @@ def open_behind_server(
         read_only=settings.read_only,
         runs=runs,
         searching=StateSearching(),
-        home=Home(settings.ids),
+        home=Home(settings.ids, verbs=port.verbs),
     )
 
 

@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 import rote
 from rote.client import replies
 from rote.contract.commands import PutSide
-from rote.errors import Busy, Conflict, Denied, InvalidInput, NotFound, Unavailable
+from rote.errors import Busy, Conflict, Denied, InvalidInput, NotFound, RoteError, Unavailable
 from rote.opening.sources import SystemClock
 from rote.space import Space, Store
 from rote.space.sources import port_of
@@ -200,7 +200,7 @@ def test_closing_ends_calls_that_wait(server: Served, line: Between) -> None:
 
 def test_errors_of_the_server_are_those_of_the_store(server: Served, space: Space) -> None:
     server.space.set(A, 1)
-    for ask, kind in (
+    asks: list[tuple[Callable[[Space], object], type[RoteError]]] = [
         (lambda each: each.delete("urn:b"), NotFound),
         (lambda each: each.set("no id", 1), InvalidInput),
         (lambda each: each.set(A, float("nan")), InvalidInput),
@@ -213,7 +213,8 @@ def test_errors_of_the_server_are_those_of_the_store(server: Served, space: Spac
         ),
         (lambda each: each.patch(A, [{"op": "remove", "path": "/x"}]), InvalidInput),
         (lambda each: each.at(99), NotFound),
-    ):
+    ]
+    for ask, kind in asks:
         told = []
         for each in (server.space, space):
             with pytest.raises(kind) as caught:
@@ -226,7 +227,7 @@ def test_what_cannot_be_sent_is_refused_before(server: Served, line: Between, sp
     line.requests.clear()
     for value in (float("nan"), "\ud800", {1: 2}, b"bytes", 2**70):
         with pytest.raises(InvalidInput):
-            space.set(A, value)  # type: ignore[arg-type]
+            space.set(A, value)
     assert line.requests == []
 
 
