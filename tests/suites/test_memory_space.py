@@ -1,5 +1,5 @@
 """A store in memory passes the space suite, so that tests may use it in place of any other. The quick lane
-has it with every command as bytes: test_encoded_space.py."""
+has it behind a server: test_remote_space.py."""
 
 from pathlib import Path
 

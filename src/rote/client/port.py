@@ -30,7 +30,7 @@ from rote.values.limits import AWAIT_SECONDS_MAX
 R = TypeVar("R")
 _JSON = {"content-type": "application/json"}
 # Reads that say the same for good once their view is pinned.
-_PINNED = (c.ReadPage, c.GlanceAt, c.Scan, c.Skip, c.GetHistory, c.Find, c.Query, c.Values)
+_PINNED = (c.ReadPage, c.GlanceAt, c.Scan, c.GetHistory, c.Find, c.Query, c.Values)
 # Commands that a read-only store answers though their right is more than `read`.
 _READING = (
     c.GetTimes, c.ListSpaces, c.ListBlobs, c.ListVectorNames, c.VectorsOut, c.FindWritten, c.CopyOut,
@@ -223,9 +223,10 @@ class RemotePort:
             raise InvalidInput("after: it is a version")
         if type(seconds) not in (int, float) or not 0 <= seconds <= AWAIT_SECONDS_MAX:
             raise InvalidInput(f"seconds: it is a number from 0 to {AWAIT_SECONDS_MAX}")
+        row = self._table.row(c.GetVersions)
         until, pause = self._calls.now() + seconds, AWAIT_PAUSE_SECONDS_MIN
         while True:
-            newest = self.answer(space, c.GetVersions()).version
+            newest = self._answer(space, row, c.GetVersions()).version
             left = until - self._calls.now()
             if newest > after or left <= 0:
                 return newest

@@ -95,7 +95,8 @@ class _ReceiptData(Struct, forbid_unknown_fields=True):
     query_hash: str
     store_paths: list[str]
     selected_count: int
-    package_hash: str
+    package_hash: str | None  # None: something was erased while the retrieval went on
+    erased: bool = False  # whether that is so
 
 
 class _Receipt(Struct, forbid_unknown_fields=True):

@@ -51,8 +51,8 @@ class CopyTests(SpaceGround):
         self.clock.move(seconds=2)
         space.transact([remove(B), change(A, add("/items/-", 2)), put(B, "\0é\U0001f600")])
         space.transact([put("urn:stamped", {}, stamp=["/at"])], key="second")
-        port.answer(did, PutSide("run", "r", {"state": "running"}, fence=0))
-        port.answer(did, PutSide("receipt", "q", [1], fence=0))
+        port.answer(did, PutSide("note", "r", {"state": "running"}, fence=0))
+        port.answer(did, PutSide("ticket", "q", [1], fence=0))
         space.checkpoint()
         space.delete(B, key="third")
 
@@ -103,10 +103,10 @@ class CopyTests(SpaceGround):
         self._write_history()
         port = port_of(self.open_fresh("target"))
         self._copied(self._opened[-1])
-        assert port.answer(self.did, GetSide("run", "r")) == SideRow(
-            "run", "r", 1, {"state": "running"}
+        assert port.answer(self.did, GetSide("note", "r")) == SideRow(
+            "note", "r", 1, {"state": "running"}
         )
-        assert port.answer(self.did, GetSide("receipt", "q")) == SideRow("receipt", "q", 1, [1])
+        assert port.answer(self.did, GetSide("ticket", "q")) == SideRow("ticket", "q", 1, [1])
         checkpoints = [
             side.answer(self.did, ListSides("checkpoint", after="", limit=9)).rows
             for side in (self.port, port)
@@ -195,16 +195,16 @@ class CopyTests(SpaceGround):
         target = self.open_fresh("target")
         self._write_history()
         self._copied(target)
-        self.port.answer(self.did, PutSide("run", "r", {"state": "done"}, fence=1))
-        self.port.answer(self.did, PutSide("receipt", "p", 2, fence=0))
+        self.port.answer(self.did, PutSide("note", "r", {"state": "done"}, fence=1))
+        self.port.answer(self.did, PutSide("ticket", "p", 2, fence=0))
         self._copied(target)
         port = port_of(target)
-        assert port.answer(self.did, GetSide("run", "r")) == SideRow(
-            "run", "r", 2, {"state": "done"}
+        assert port.answer(self.did, GetSide("note", "r")) == SideRow(
+            "note", "r", 2, {"state": "done"}
         )
-        assert port.answer(self.did, ListSides("receipt", after="", limit=9)).rows == (
-            SideRow("receipt", "p", 1, 2),
-            SideRow("receipt", "q", 1, [1]),
+        assert port.answer(self.did, ListSides("ticket", after="", limit=9)).rows == (
+            SideRow("ticket", "p", 1, 2),
+            SideRow("ticket", "q", 1, [1]),
         )
 
     def test_side_rows_that_only_the_target_has_stay(self) -> None:
@@ -213,12 +213,12 @@ class CopyTests(SpaceGround):
         self._write_history()
         self._copied(target)
         port = port_of(target)
-        port.answer(self.did, PutSide("receipt", "own", "x", fence=0))
-        self.port.answer(self.did, DropSide("receipt", "q", fence=1))
+        port.answer(self.did, PutSide("ticket", "own", "x", fence=0))
+        self.port.answer(self.did, DropSide("ticket", "q", fence=1))
         self._copied(target)
-        assert port.answer(self.did, ListSides("receipt", after="", limit=9)).rows == (
-            SideRow("receipt", "own", 1, "x"),
-            SideRow("receipt", "q", 1, [1]),
+        assert port.answer(self.did, ListSides("ticket", after="", limit=9)).rows == (
+            SideRow("ticket", "own", 1, "x"),
+            SideRow("ticket", "q", 1, [1]),
         )
 
     def test_a_checkpoint_that_only_the_target_made_stays(self) -> None:
@@ -321,14 +321,14 @@ class CopyTests(SpaceGround):
         target = self.open_fresh("target")
         copy = self._copied(target)
         copy.set(A, "own")
-        port_of(target).answer(self.did, PutSide("run", "own", 1, fence=0))
+        port_of(target).answer(self.did, PutSide("note", "own", 1, fence=0))
         with pytest.raises(InvalidInput, match="ahead"):
             self.store.copy("notes", target)
         self.space.set(A, "other")
         with pytest.raises(InvalidInput, match="another history"):
             self.store.copy("notes", target)
         assert (copy.version, copy.get(A)) == (2, "own")
-        assert port_of(target).answer(self.did, GetSide("run", "own")) is not None
+        assert port_of(target).answer(self.did, GetSide("note", "own")) is not None
 
     @pytest.mark.parametrize("source_moves", [False, True])
     def test_a_side_row_that_went_its_own_way_is_refused_and_the_target_untouched(
@@ -336,23 +336,23 @@ class CopyTests(SpaceGround):
     ) -> None:
         """A copy once put fence 5 back to 1, and an owner from long ago committed again."""
         self.space.set(A, 1)
-        self.port.answer(self.did, PutSide("run", "r", {"owner": "old"}, fence=0))
+        self.port.answer(self.did, PutSide("note", "r", {"owner": "old"}, fence=0))
         target = self.open_fresh("target")
         copy, port = self._copied(target), port_of(target)
-        port.answer(self.did, PutSide("run", "r", {"owner": "new"}, fence=1))
+        port.answer(self.did, PutSide("note", "r", {"owner": "new"}, fence=1))
         self.space.set(A, 2)
-        self.port.answer(self.did, PutSide("receipt", "q", 1, fence=0))
+        self.port.answer(self.did, PutSide("ticket", "q", 1, fence=0))
         if source_moves:
-            self.port.answer(self.did, PutSide("run", "r", {"owner": "another"}, fence=1))
-        with pytest.raises(InvalidInput, match="run 'r'"):
+            self.port.answer(self.did, PutSide("note", "r", {"owner": "another"}, fence=1))
+        with pytest.raises(InvalidInput, match="note 'r'"):
             self.store.copy("notes", target)
         assert copy.version == 1
-        with pytest.raises(InvalidInput, match="run 'r'"):
+        with pytest.raises(InvalidInput, match="note 'r'"):
             port.answer(self.did, SidesIn(self.port.answer(self.did, SidesOut(after=("", "")))))
         assert port.answer(self.did, SidesOut(after=("", ""))).rows == (
-            SideRow("run", "r", 2, {"owner": "new"}),
+            SideRow("note", "r", 2, {"owner": "new"}),
         )
-        stale = MakeCommit([put(A, 3)], guards=[Guard("run", "r", 1, {"owner": "old"})])
+        stale = MakeCommit([put(A, 3)], guards=[Guard("note", "r", 1, {"owner": "old"})])
         with pytest.raises(Denied):
             port.answer(self.did, stale)
 
@@ -393,7 +393,7 @@ class CopyTests(SpaceGround):
             SideRow("key", "k", 1, {"payload": ["0"], "version": [1]}),
             SideRow("key", "k", 1, {"payload": "0" * 64, "version": 1, "more": 1}),
             SideRow("key", "k", 2, {"payload": "0" * 64, "version": 1}),
-            SideRow("run", "k", 1, {"payload": "0" * 64, "version": 1}),
+            SideRow("note", "k", 1, {"payload": "0" * 64, "version": 1}),
             SideRow("key", "k", 1, "text"),
         ],
         ids=repr,
@@ -419,11 +419,11 @@ class CopyTests(SpaceGround):
         "rows",
         [
             [SideRow("key", "k", 1, {})],
-            [SideRow("run", "r", 0, {})],
-            [SideRow("run", "r", True, {})],
-            [SideRow("run", "r", 2**63, {})],
-            [SideRow("run", "", 1, {})],
-            [SideRow("run", "s", 1, {}), SideRow("run", "r", 1, {})],
+            [SideRow("note", "r", 0, {})],
+            [SideRow("note", "r", True, {})],
+            [SideRow("note", "r", 2**63, {})],
+            [SideRow("note", "", 1, {})],
+            [SideRow("note", "s", 1, {}), SideRow("note", "r", 1, {})],
             [SideRow("zebra", "z", 1, {})],
             [SideRow("checkpoint", "1", 1, {})],
         ],
@@ -432,7 +432,7 @@ class CopyTests(SpaceGround):
     def test_side_rows_that_cannot_be_are_refused(self, rows: list[SideRow]) -> None:
         port = adopting(self)
         with pytest.raises(RoteError):
-            port.answer(self.did, SidesIn(SidePage(("", ""), ("run", "z"), tuple(rows))))
+            port.answer(self.did, SidesIn(SidePage(("", ""), ("note", "z"), tuple(rows))))
         assert port.answer(self.did, SidesOut(after=("", ""))).rows == ()
 
     def test_a_checkpoint_of_another_log_is_refused(self) -> None:
@@ -440,7 +440,7 @@ class CopyTests(SpaceGround):
         port = adopting(self)
         with pytest.raises(Corrupt):
             port.answer(self.did, SidesIn(self.port.answer(self.did, SidesOut(after=("", "")))))
-        assert port.answer(self.did, ListSides("run", after="", limit=9)).rows == ()
+        assert port.answer(self.did, ListSides("note", after="", limit=9)).rows == ()
 
 
 def page_of(space: Space) -> CopyPage:
