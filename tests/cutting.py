@@ -20,6 +20,7 @@ class Between:
         self._host = parts.netloc.encode()
         self.plans: deque[Plan] = deque()
         self.requests: list[bytes] = []  # as they came, whole
+        self.hung_up = threading.Event()  # set when a connection has ended
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._own = b"127.0.0.1:%d" % self._listening.getsockname()[1]
         self.url = f"http://{self._own.decode()}"
@@ -48,6 +49,7 @@ class Between:
     def _follow(self, plan: Plan, client: socket.socket) -> None:
         with client, suppress(OSError):
             plan(client, self)
+        self.hung_up.set()
 
     def take(self, client: socket.socket) -> bytes:
         """Return the next request of a client; none when it has hung up."""
@@ -90,6 +92,11 @@ def passed(client: socket.socket, between: Between) -> None:
     """Pass everything on."""
     while request := between.take(client):
         client.sendall(between.ask(request))
+
+
+def once(client: socket.socket, between: Between) -> None:
+    """Pass one request on, and hang up."""
+    client.sendall(between.ask(between.take(client)))
 
 
 def refused(client: socket.socket, between: Between) -> None:

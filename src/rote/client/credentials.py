@@ -1,4 +1,4 @@
-"""Who calls: a token that is sent as it is, or a key that a grant is got with."""
+"""Credentials: a token that is sent as it is, or a key that grants are got with."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence

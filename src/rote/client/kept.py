@@ -17,7 +17,7 @@ from rote.values.client_limits import KEPT_BYTES_MAX, KEPT_ENTRY_BYTES, KEPT_SEC
 
 
 class _Space(Struct):
-    """What the last answers said of a space."""
+    """Facts about a space from the last answers."""
 
     erased: int  # the version of its newest erasure
     answered: float  # when the last answer came
@@ -25,7 +25,7 @@ class _Space(Struct):
 
 
 class Kept:
-    """What a store keeps of its spaces, up to a number of bytes. Any thread may ask."""
+    """Answers that a store keeps, up to a number of bytes. Any thread may ask."""
 
     def __init__(self, open_store: OpenStore, *, now: Now) -> None:
         self._open_store = open_store

@@ -226,7 +226,7 @@ class RemotePort:
         row = self._table.row(c.GetVersions)
         until, pause = self._calls.now() + seconds, AWAIT_PAUSE_SECONDS_MIN
         while True:
-            newest = self._answer(space, row, c.GetVersions()).version
+            newest: int = self._answer(space, row, c.GetVersions()).version
             left = until - self._calls.now()
             if newest > after or left <= 0:
                 return newest

@@ -86,27 +86,19 @@ def open(
     timeout     seconds of a call, with its repetitions
     """
     check_flags(create=create, recover=recover, read_only=read_only)
-    if not is_remote(url):
-        _check_embedded(token=token, proofs=proofs or None, timeout=timeout)
-    return _open(
-        url,
-        durability=durability,
-        author=author,
-        modes=modes,
-        lease_seconds=lease_seconds,
-        traces=traces,
-        keys=keys,
-        schema=schema,
-        clock=clock,
-        ids=ids,
-        create=create,
-        recover=recover,
-        read_only=read_only,
-        key=key,
-        token=token,
-        proofs=proofs,
-        timeout=timeout,
-    )
+    both: dict[str, Any] = {
+        "modes": modes, "lease_seconds": lease_seconds, "traces": traces, "create": create,
+        "read_only": read_only, "key": key,
+    }  # fmt: skip
+    of_server: dict[str, Any] = {
+        "durability": durability, "author": author, "keys": keys, "schema": schema,
+        "clock": clock, "ids": ids,
+    }  # fmt: skip
+    if is_remote(url):
+        refuse_servers_options(**of_server)
+        return open_remote(str(url), token=token, proofs=proofs, timeout=timeout, **both)
+    _check_embedded(token=token, proofs=proofs or None, timeout=timeout)
+    return _open(url, recover=recover, **of_server, **both)
 
 
 def _check_embedded(*, timeout: float, **given: Any) -> None:
@@ -134,6 +126,16 @@ def open_as_allowed(
 
     token, key  who calls, where the store is behind a server
     """
+    if is_remote(url):
+        return open_remote(
+            url,
+            token=token,
+            key=key,
+            modes=modes,
+            traces=traces,
+            create=create,
+            read_only=read_only,
+        )
     return _open(
         url,
         create=create,
@@ -142,8 +144,6 @@ def open_as_allowed(
         author=author,
         modes=modes,
         traces=traces,
-        token=token if is_remote(url) else None,
-        key=key if is_remote(url) else None,
     )
 
 
@@ -163,9 +163,6 @@ def _open(
     clock: Clock | None = None,
     ids: IdSource | None = None,
     key: bytes | None = None,
-    token: str | None = None,
-    proofs: Sequence[Mapping[str, Any]] = (),
-    timeout: float = CALL_SECONDS_DEFAULT,
 ) -> Store:
     url = str(check_path(url)) if isinstance(url, os.PathLike) else url
     check_sources(clock, ids)
@@ -176,27 +173,6 @@ def _open(
     check_modes(modes)
     check_lease_seconds(lease_seconds)
     folder = None if traces is None else check_path(traces).absolute()
-    if is_remote(url):
-        refuse_servers_options(
-            durability=None if durability == "fsync" else durability,
-            author=author,
-            keys=keys,
-            schema=None if schema == SCHEMA_DEFAULT else schema,
-            clock=clock,
-            ids=ids,
-        )
-        return open_remote(
-            url,
-            token=token,
-            key=key,
-            proofs=proofs,
-            timeout=timeout,
-            modes=modes,
-            lease_seconds=lease_seconds,
-            traces=folder,
-            create=create,
-            read_only=bool(read_only),
-        )
     engine, location = open_engine(
         url, durability=durability, create=create, read_only=read_only, schema=schema, keys=keys
     )

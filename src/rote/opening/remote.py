@@ -1,9 +1,9 @@
 """Stores behind a server: what rote.open does with http:// and https://."""
 
+import os
 import ssl
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rote.access.delegations import parse_delegation
@@ -16,16 +16,23 @@ from rote.errors import InvalidInput, Unavailable
 from rote.kernel.kernel import TABLE
 from rote.opening.deferred import DeferredRuns, DeferredSearching
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
+from rote.runs.leases import check_lease_seconds
+from rote.runs.modes import check_modes
 from rote.space import Store
+from rote.space.arguments import check_path
 from rote.space.home import Home
 from rote.values import Identity, decode
-from rote.values.client_limits import CALL_SECONDS_MAX
+from rote.values.client_limits import CALL_SECONDS_DEFAULT, CALL_SECONDS_MAX
+from rote.values.limits import LEASE_SECONDS_DEFAULT
+
+# What options of rote.open are when nobody gives them.
+_LEFT_OUT = {"durability": "fsync", "schema": "rote"}
 
 
 def refuse_servers_options(**given: Any) -> None:
     """Refuse options of rote.open that are the server's to say."""
     for name, value in given.items():
-        if value is not None:
+        if value is not None and value != _LEFT_OUT.get(name):
             raise InvalidInput(
                 f"{name} is said where the server is started; leave it out here", argument=name
             )
@@ -36,17 +43,19 @@ def open_remote(
     *,
     token: str | None,
     key: bytes | None,
-    proofs: Sequence[Mapping[str, Any]],
-    timeout: float,
+    proofs: Sequence[Mapping[str, Any]] = (),
+    timeout: float = CALL_SECONDS_DEFAULT,
     modes: Iterable[str] | None,
-    lease_seconds: float,
-    traces: Path | None,
+    lease_seconds: float = LEASE_SECONDS_DEFAULT,
+    traces: str | os.PathLike[str] | None,
     create: bool,
     read_only: bool,
 ) -> Store:
     """Return a store behind a server; nothing is asked before the first call."""
     address = address_of(url)
     _check_timeout(timeout)
+    check_modes(modes)
+    check_lease_seconds(lease_seconds)
     ids, tokens = SystemIds(), SystemTokens()
     pool = Pool(
         address,
@@ -62,7 +71,7 @@ def open_remote(
         tokens=tokens,
         modes=modes,
         lease_seconds=lease_seconds,
-        folder=traces,
+        folder=None if traces is None else check_path(traces).absolute(),
         read_only=read_only,
     )
     return Store(

@@ -23,6 +23,7 @@ from tests.cutting import (
     answers,
     between,
     cut_at,
+    once,
     refused,
     silent,
     swallowed,
@@ -117,13 +118,23 @@ def test_a_blob_on_a_broken_line_is_put_once(server: Served, line: Between, spac
 def test_a_row_that_may_have_moved_is_not_moved_again(
     server: Served, line: Between, space: Space
 ) -> None:
-    """Of two who write under one fence the second is Denied, so a repetition would lie."""
+    """The second of two who write under one fence is Denied, so a repetition would lie."""
     break_next(line, space, unanswered)
     with pytest.raises(Unavailable) as caught:
         port_of(space).answer(space.did, PutSide("note", "k", 1, 0))
     assert caught.value.details["outcome"] == "unknown"
     break_next(line, space, answers(503, STOPPING, "retry-after: 0"))
     assert port_of(space).answer(space.did, PutSide("note", "k", 2, 1)).fence == 2
+
+
+def test_a_connection_that_was_closed_while_idle_is_not_used(
+    server: Served, line: Between, space: Space
+) -> None:
+    break_next(line, space, once, once, once)
+    for fence in range(3):
+        port_of(space).answer(space.did, PutSide("note", "idle", fence, fence))
+        line.hung_up.wait(10)
+        line.hung_up.clear()
 
 
 def test_a_write_without_an_answer_can_be_settled(server: Served, line: Between) -> None:
