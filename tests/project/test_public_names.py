@@ -22,7 +22,7 @@ NAMES = [
 
 SIGNATURES: dict[Callable[..., object], str] = {
     rote.open: "(url, *, durability, author, modes, lease_seconds, traces, keys, schema, clock, ids,"
-    " create, recover, read_only, key)",
+    " create, recover, read_only, key, token, proofs, timeout)",
     rote.canonical: "(value, *, depth_max)",
     rote.json_v1: "(value)",
     rote.digest: "(value)",

@@ -11,7 +11,7 @@ from rote.contract.commands import ListSpaces
 from rote.contract.index import Change, Note
 from rote.errors import RoteError
 from rote.records.keys import PREFIX
-from rote.space import Space
+from rote.space import Space, Store
 from rote.space.running import Runs, RunStart
 from rote.space.searching import Searching
 from rote.values import Json
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 def _load(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
+
+
+def open_remote(url: str, of_server: Mapping[str, Any], **options: Any) -> Store:
+    """Open a store behind a server; what speaks HTTP is loaded with the first."""
+    store: Store = _load("rote.opening.remote", "open_remote")(url, of_server, **options)
+    return store
 
 
 class DeferredRuns:

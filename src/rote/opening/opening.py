@@ -15,10 +15,10 @@ from rote.opening.deferred import (
     DeferredRuns,
     DeferredSearching,
     DeferredTexts,
+    open_remote,
 )
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
-from rote.opening.remote import open_remote, refuse_servers_options
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.records.contents import RECORD_CONTENTS
 from rote.records.erasing import MATCHER
@@ -95,8 +95,7 @@ def open(
         "clock": clock, "ids": ids,
     }  # fmt: skip
     if is_remote(url):
-        refuse_servers_options(**of_server)
-        return open_remote(str(url), token=token, proofs=proofs, timeout=timeout, **both)
+        return open_remote(str(url), of_server, token=token, proofs=proofs, timeout=timeout, **both)
     _check_embedded(token=token, proofs=proofs or None, timeout=timeout)
     return _open(url, recover=recover, **of_server, **both)
 
@@ -129,6 +128,7 @@ def open_as_allowed(
     if is_remote(url):
         return open_remote(
             url,
+            {},
             token=token,
             key=key,
             modes=modes,

@@ -29,17 +29,9 @@ from rote.values.limits import LEASE_SECONDS_DEFAULT
 _LEFT_OUT = {"durability": "fsync", "schema": "rote"}
 
 
-def refuse_servers_options(**given: Any) -> None:
-    """Refuse options of rote.open that are the server's to say."""
-    for name, value in given.items():
-        if value is not None and value != _LEFT_OUT.get(name):
-            raise InvalidInput(
-                f"{name} is said where the server is started; leave it out here", argument=name
-            )
-
-
 def open_remote(
     url: str,
+    of_server: Mapping[str, Any],
     *,
     token: str | None,
     key: bytes | None,
@@ -51,7 +43,11 @@ def open_remote(
     create: bool,
     read_only: bool,
 ) -> Store:
-    """Return a store behind a server; nothing is asked before the first call."""
+    """Return a store behind a server; nothing is asked before the first call.
+
+    of_server  options of rote.open that are the server's to say, and so are refused
+    """
+    _refuse(of_server)
     address = address_of(url)
     _check_timeout(timeout)
     check_modes(modes)
@@ -84,6 +80,14 @@ def open_remote(
         searching=DeferredSearching(),
         home=Home(ids, verbs=port.verbs),
     )
+
+
+def _refuse(of_server: Mapping[str, Any]) -> None:
+    for name, value in of_server.items():
+        if value is not None and value != _LEFT_OUT.get(name):
+            raise InvalidInput(
+                f"{name} is said where the server is started; leave it out here", argument=name
+            )
 
 
 def _credentials(

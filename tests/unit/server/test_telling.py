@@ -37,9 +37,9 @@ def document(server: Served) -> Any:
 
 def test_health_needs_nobody(server: Served) -> None:
     with Wire(server.server.url) as nobody:
-        for route in ("/health", "/ready"):
+        for route, more in (("/health", {"server": server.server.did}), ("/ready", {})):
             reply = nobody.ask("GET", route)
-            assert (reply.status, reply.json) == (200, {"status": "ok"})
+            assert (reply.status, reply.json) == (200, {"status": "ok", **more})
             assert reply.headers["cache-control"] == "no-store"
             assert nobody.ask("GET", f"{route}?x=1").status == 400
             assert nobody.ask("POST", route, b"{}").status == 405
