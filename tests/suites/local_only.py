@@ -73,6 +73,10 @@ LOCAL: dict[str, tuple[str, ...]] = {
         "test_an_upload_that_was_given_up_is_collected_and_cannot_go_on",
         "test_pieces_and_side_rows_for_an_erased_space_are_refused",
     ),
+    "it looks at the commands of a verb, which a server answers whole": (
+        "test_a_state_that_is_compacted_away_meanwhile_is_left_for_the_next",
+        "test_an_update_is_tried_again_when_others_write",
+    ),
     "it plants an error that no store raises, and a server tells of it as of a bug": (
         "test_what_a_failure_has_left_is_finished_by_a_collection_of_another_space",
     ),

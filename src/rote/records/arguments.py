@@ -216,10 +216,7 @@ def named(records: Any, parse: Callable[[dict[str, Any]], NewRecord]) -> list[Ne
             canonical([new.payload, new.metadata])
             if new.entity in found:
                 raise InvalidInput("an earlier record of the list has the same key")
-        except LimitExceeded as error:
-            details = {**error.details, "index": index}
-            raise InvalidInput(f"record {index}: {error}", code=error.code, **details) from None
-        except InvalidInput as error:
+        except (InvalidInput, LimitExceeded) as error:
             details = {**error.details, "index": index}
             raise InvalidInput(f"record {index}: {error}", **details) from None
         found[new.entity] = new

@@ -74,7 +74,9 @@ class RecordWriter:
         self.profile = profiles.check_profile(profile)
         self.namespaces = check_namespaces(namespaces)
         has_rules = default_ttl_by_namespace or prune_strategy_by_namespace
-        self.verbs = verbs_of(space) if self._is_sent and not has_rules else None
+        # The profile v1 knows no key, which stands for the attempt of a verb on a server.
+        is_plain = self.profile == profiles.V1_1 and not has_rules
+        self.verbs = verbs_of(space) if self._is_sent and is_plain else None
         self._retention = retention.parse_retention(
             self.namespaces, default_ttl_by_namespace, prune_strategy_by_namespace
         )
