@@ -20,6 +20,7 @@ class Between:
         self._host = parts.netloc.encode()
         self.plans: deque[Plan] = deque()
         self.requests: list[bytes] = []  # as they came, whole
+        self.connections = 0  # that were accepted
         self.hung_up = threading.Event()  # set when a connection has ended
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._own = b"127.0.0.1:%d" % self._listening.getsockname()[1]
@@ -40,6 +41,7 @@ class Between:
                 client, _ = self._listening.accept()
             except OSError:
                 break
+            self.connections += 1
             plan = self.plans.popleft() if self.plans else passed
             threads.append(threading.Thread(target=self._follow, args=(plan, client)))
             threads[-1].start()

@@ -73,7 +73,7 @@ class _Parsed:
         self._parts: list[bytes] = []
         self._size = 0
         self._headers: dict[bytes, bytes] = {}
-        self._is_done = False
+        self._is_done = self._is_kept = False
 
     def read(self, connection: socket.socket, before: Before) -> Reply:
         feed, receive = self._parser.feed_data, connection.recv
@@ -93,7 +93,7 @@ class _Parsed:
             self._parser.get_status_code(),
             self._headers,
             self._parts[0] if len(self._parts) == 1 else b"".join(self._parts),
-            bool(self._parser.should_keep_alive()),
+            self._is_kept,
         )
 
     # -- called by the parser --------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class _Parsed:
         self._parts.append(data)
 
     def on_message_complete(self) -> None:
-        self._is_done = True
+        self._is_done, self._is_kept = True, self._parser.should_keep_alive()
 
 
 def _check_size(size: int) -> None:

@@ -127,6 +127,16 @@ def test_a_row_that_may_have_moved_is_not_moved_again(
     assert port_of(space).answer(space.did, PutSide("note", "k", 2, 1)).fence == 2
 
 
+def test_calls_of_one_thread_share_a_connection(line: Between, space: Space) -> None:
+    before = line.connections
+    for number in range(5):
+        space.set(A, number)
+        assert space.get(A) == number
+        with pytest.raises(NotFound):
+            space.at(99)
+    assert line.connections == before
+
+
 def test_a_connection_that_was_closed_while_idle_is_not_used(
     server: Served, line: Between, space: Space
 ) -> None:
