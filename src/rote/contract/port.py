@@ -51,6 +51,14 @@ class Watching(Protocol):
         """Wait for the next frame and return it; None when none came within `timeout` seconds."""
         ...
 
+    def advance(self, version: int) -> dict[str, Any] | None:
+        """Go on to a version, and return the frame that leads there; None when nothing has changed.
+
+        Nothing waits. So several watches of a space can show it at one version. Compacted when the
+        version has gone meanwhile; the watch is over then.
+        """
+        ...
+
     def close(self) -> None: ...
 
 

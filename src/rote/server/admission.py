@@ -314,5 +314,10 @@ class _AdmittedWatching(Watching):
         self._port.judge_again(self._command, self._held)
         return frame
 
+    def advance(self, version: int) -> dict[str, Any] | None:
+        frame = self._watching.advance(version)
+        self._port.judge_again(self._command, self._held)
+        return frame
+
     def close(self) -> None:
         self._watching.close()

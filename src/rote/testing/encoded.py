@@ -1,5 +1,6 @@
 """A second answerer: a port that passes every command and answer through bytes, as a server would."""
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from rote.contract import PortLayer, Task, Tell, Watching
@@ -69,14 +70,21 @@ class EncodedWatching:
         self._watching = watching
 
     def next(self, timeout: float | None = None) -> dict[str, Any] | None:
-        try:
-            frame = self._watching.next(timeout)
-        except RoteError as error:
-            raise decode_error(encode_error(error)) from error
-        if frame is None:
-            return None
-        received: dict[str, Any] = decode(canonical(frame, depth_max=80), depth_max=80)
-        return received
+        return _frame(lambda: self._watching.next(timeout))
+
+    def advance(self, version: int) -> dict[str, Any] | None:
+        return _frame(lambda: self._watching.advance(version))
 
     def close(self) -> None:
         self._watching.close()
+
+
+def _frame(ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
+    try:
+        frame = ask()
+    except RoteError as error:
+        raise decode_error(encode_error(error)) from error
+    if frame is None:
+        return None
+    received: dict[str, Any] = decode(canonical(frame, depth_max=80), depth_max=80)
+    return received

@@ -63,6 +63,9 @@ class Watched:
             raise found
         return found
 
+    def advance(self, version: int) -> dict[str, Any] | None:
+        raise AssertionError("a stream goes on to whatever is the newest")
+
     def close(self) -> None:
         self.is_closed = True
 

@@ -77,6 +77,27 @@ class SpaceWatching:
         is_for_ever = timeout is None or timeout > TIMEOUT_MAX
         return self._wait(None if is_for_ever else time.monotonic() + (timeout or 0.0))
 
+    def advance(self, version: int) -> Frame | None:
+        """Go on to a version without waiting; None when nothing has changed."""
+        try:
+            return self._advance(version)
+        except NONSENSE as error:
+            raise unreadable(error) from error
+
+    def _advance(self, version: int) -> Frame | None:
+        watcher = self._watcher
+        if self._is_closed:
+            return None
+        watcher.check_usable()
+        if not self._has_begun:
+            frame = watcher.start(self._since, version)
+            self._has_begun = True
+            return frame
+        if version <= watcher.version:
+            return None
+        with self._turns.turn(None):
+            return watcher.advance_to(version)
+
     def close(self) -> None:
         """End the watch: no frame comes any more. Nothing is held between two frames."""
         self._is_closed = True
@@ -155,17 +176,20 @@ class Watcher:
                 " watch again from the start"
             )
 
-    def start(self, since: int | None) -> Frame:
+    def start(self, since: int | None, version: int | None = None) -> Frame:
         """Return the frame that leads from a version to now, or from nothing.
 
         It leads from nothing without a version, and when the result at the version is not known any
         more.
-        """
-        return self._space.reader().steadily(None, lambda _: self._start(since))
 
-    def _start(self, since: int | None) -> Frame:
+        version  to lead to, instead of now
+        """
+        return self._space.reader().steadily(None, lambda _: self._start(since, version))
+
+    def _start(self, since: int | None, version: int | None) -> Frame:
         # For the other watchers too: the version they saw may be of a log that has lost commits.
-        self.version = self._wakeups.newest = self.look()
+        newest = self._wakeups.newest = self.look()
+        self.version = newest if version is None else version
         self._losses = self._space.losses
         self._shown, self._sent = {}, None
         if since is not None:
@@ -191,19 +215,24 @@ class Watcher:
 
     def advance(self, version: int) -> Frame | None:
         """Return the frame that leads to a version; None when the result has not changed."""
-        self._check_log()
-        before, self.version = self.version, version
-        truncated = self._truncated
+        before = self.version
         try:
-            changed = self._wakeups.changes(
-                (self._branch, self._losses, before, version), lambda: self._changed(before)
-            )
-            frame = self._frame(self._touched(changed))
+            return self.advance_to(version)
         except Compacted:
             # A compaction has moved the horizon above that version: go on to a newer one.
             self.version, self._graph = before, None
             self._wakeups.newest = max(self._wakeups.newest, self.look())
             return None
+
+    def advance_to(self, version: int) -> Frame | None:
+        """Return the frame that leads to exactly this version; Compacted when it is gone."""
+        self._check_log()
+        before, self.version = self.version, version
+        truncated = self._truncated
+        changed = self._wakeups.changes(
+            (self._branch, self._losses, before, version), lambda: self._changed(before)
+        )
+        frame = self._frame(self._touched(changed))
         if not frame["upserts"] and not frame["removes"] and self._truncated == truncated:
             return None
         self._sent = self.version
