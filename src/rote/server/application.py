@@ -15,6 +15,8 @@ from rote.server.pool import Pool
 from rote.server.protocol import Refusal
 from rote.server.routes import Router
 from rote.server.rows import ServerRow
+from rote.server.sync.connection import Connection
+from rote.server.sync.sessions import Sessions
 from rote.values import format_time, micros_of
 from rote.values.server_limits import SERVER_LONG_THREADS_SHARE
 
@@ -47,6 +49,7 @@ class Application:
         self.ids = SystemIds()
         self.accounts = Accounts(self.limits, now=monotonic)
         self.buffered = Buffered(self.limits.buffered_bytes)
+        self.sessions = Sessions(self)
         self._pool = Pool(settings.threads, waiting_max=self.limits.queue)
         # Work that takes minutes must not keep all threads from those who ask for a value.
         long_threads = max(settings.threads // SERVER_LONG_THREADS_SHARE, 1)
@@ -55,11 +58,15 @@ class Application:
         self.metrics.gauges |= {
             "rote_requests_in_flight": lambda: self._pool.running + self.long_pool.running,
             "rote_requests_waiting": lambda: self._pool.waiting + self.long_pool.waiting,
+            "rote_sessions": lambda: self.sessions.count,
             "rote_buffered_bytes": lambda: self.buffered.size_bytes,
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await Exchange(self, scope, receive, send).run()
+        if scope["type"] == "websocket":
+            await Connection(self, scope, receive, send).run()
+        else:
+            await Exchange(self, scope, receive, send).run()
 
     def note_refusal(self, refusal: Refusal) -> None:
         """Take note of a request that was refused by its head alone."""
@@ -87,6 +94,11 @@ class Application:
 
     def pool_of(self, row: ServerRow) -> Pool:
         return self.long_pool if row.is_long else self._pool
+
+    @property
+    def pool_of_sessions(self) -> Pool:
+        """The threads on which sessions are opened."""
+        return self._pool
 
     def is_overloaded(self) -> bool:
         return self._pool.waiting >= self.limits.queue

@@ -23,6 +23,7 @@ from rote.access.chains import Chain, read_chain
 from rote.access.delegations import SECOND
 from rote.access.principals import Principal
 from rote.access.refusals import unauthenticated
+from rote.access.session_openings import read_opening
 from rote.access.signed_requests import RequestLine, SignedRequest, read_signed
 from rote.access.tokens import find_secret, kind_of, split_token
 from rote.contract import Clock
@@ -44,6 +45,14 @@ class Shown(Struct, frozen=True):
     mark: bytes | None
     principal: Principal
     expires: int
+
+
+class Opener(Struct, frozen=True):
+    """The principal that opens a session, and its credential."""
+
+    principal: Principal
+    bearer: str | None = None  # the token or grant
+    space: str | None = None  # the did of the only space that was signed for
 
 
 class Authentication:
@@ -72,24 +81,34 @@ class Authentication:
 
     def principal(self, head: Head) -> Principal:
         """Return who asks; Denied with the code `unauthenticated` when that is not shown."""
-        _check_no_secret(head)
+        self.check_no_secret(head)
         if self._ways == {"none"}:
             return self._operator
-        return self._counted(head, lambda: self._principal(head))
+        return self._counted(head.peer, lambda: self._principal(head))
+
+    def check_no_secret(self, head: Head) -> None:
+        """Refuse a token in a URL, where logs and histories keep it."""
+        target = head.path + b"?" + head.query
+        if b"rot" in target or b"%" in target:
+            for text in (target, unquote_to_bytes(target)):
+                if find_secret(_text(text)):
+                    raise InvalidInput(
+                        "a token has no place in a URL; send it as Authorization: Bearer"
+                    )
 
     def check_body(self, head: Head, digest: bytes) -> None:
         """Check the body of a signed request by its SHA-256, and note that its nonce was used."""
         if self._ways == {"none"} or not _is_signed(head):
             return
-        self._counted(head, lambda: self._check_body(head, digest))
+        self._counted(head.peer, lambda: self._check_body(head, digest))
 
-    def _counted(self, head: Head, find: Callable[[], R]) -> R:
+    def _counted(self, peer: str | None, find: Callable[[], R]) -> R:
         """Call a function; count when it refuses, and refuse when it cannot read the rules."""
         try:
             return find()
         except Denied as error:
             if error.details.get("reason") not in (None, "missing"):
-                self._failures.count(head.peer)
+                self._failures.count(peer)
             raise
         except (Corrupt, InternalError) as error:
             raise Unavailable("the server cannot read its own rules; run `rote verify`") from error
@@ -105,12 +124,54 @@ class Authentication:
         scheme, _, bearer = bearers[0].partition(b" ")
         if len(bearers) > 1 or scheme.lower() != b"bearer":
             raise unauthenticated("malformed")
-        text = bearer.decode("latin-1")
+        return self._by_bearer(bearer.decode("latin-1"))
+
+    def _by_bearer(self, text: str) -> Principal:
         kind = kind_of(text)
         if kind is None:
             raise unauthenticated("token")
         self._check_way("token" if kind == "token" else "did")
         return self._by_token(text) if kind == "token" else self._by_grant(text)
+
+    # -- sessions ----------------------------------------------------------------------------------
+
+    def of_session(self, auth: Any, *, challenge: str | None, peer: str | None) -> "Opener":
+        """Return who opens a session; Denied with the code `unauthenticated` when it is not shown.
+
+        auth       the member of session.open
+        challenge  of this connection; None when it was used, or has ended
+        """
+        if self._ways == {"none"}:
+            return Opener(self._operator)
+        return self._counted(peer, lambda: self._of_session(auth, challenge))
+
+    def is_good(self, opener: "Opener") -> bool:
+        """Whether the credential by which a session was opened has not ended."""
+        if opener.bearer is None:
+            return True
+        try:
+            self._by_bearer(opener.bearer)
+        except Denied:
+            return False
+        except (Corrupt, InternalError) as error:
+            raise Unavailable("the server cannot read its own rules; run `rote verify`") from error
+        return True
+
+    def _of_session(self, auth: Any, challenge: str | None) -> "Opener":
+        if auth is None:
+            raise unauthenticated("missing")
+        if type(auth) is not dict:
+            raise unauthenticated("malformed")
+        bearer = auth.get("token")
+        if auth.keys() == {"token"} and type(bearer) is str:
+            return Opener(self._by_bearer(bearer), bearer=bearer)
+        self._check_way("did")
+        opening = read_opening(auth)
+        opening.check(now=self._now() // SECOND, audience=self._home.did)
+        if challenge is None or not compare_digest(opening.challenge.encode(), challenge.encode()):
+            raise unauthenticated("challenge")
+        chain = None if opening.proofs is None else read_chain(opening.proofs, opening.did)
+        return Opener(self._did(opening.did, chain, is_signed=True), space=opening.space)
 
     def _check_way(self, way: str) -> None:
         if way not in self._ways:
@@ -192,17 +253,6 @@ class Authentication:
 
     def _now(self) -> int:
         return micros_of(self._clock.now())
-
-
-def _check_no_secret(head: Head) -> None:
-    """Refuse a token in a URL, where logs and histories keep it."""
-    target = head.path + b"?" + head.query
-    if b"rot" in target or b"%" in target:
-        for text in (target, unquote_to_bytes(target)):
-            if find_secret(_text(text)):
-                raise InvalidInput(
-                    "a token has no place in a URL; send it as Authorization: Bearer"
-                )
 
 
 def _is_signed(head: Head) -> bool:

@@ -168,6 +168,7 @@ OWN_ROWS: tuple[ServerRow, ...] = (
     _by_route("export", "read", "none"),
     _by_route("metrics", "operator", "none", space=False),
     _by_route("openapi", "open", "free", space=False),
+    _by_route("hello", "open", "free", space=False),
     _by_route("health", "open", "free", space=False),
     _by_route("ready", "open", "free", space=False),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from rote.contract import (
 from rote.server import blobs, entities, listings, watching
 from rote.server.own_rows import AclRead
 from rote.server.routes import Route
-from rote.server.telling import Health, get_health, get_metrics, get_openapi, get_ready
+from rote.server.telling import Health, get_health, get_metrics, get_openapi, get_ready, get_sync
 
 _SPACE = "/v1/spaces/{space}"
 _PATCHES = (b"application/json-patch+json", b"application/json")
@@ -26,6 +26,7 @@ PEOPLE_ROUTES: tuple[Route, ...] = (
     Route("GET", "/ready", "ready", get_ready, answer=Health, is_immediate=True),
     Route("GET", "/metrics", "metrics", get_metrics),
     Route("GET", "/v1/openapi.json", "openapi", get_openapi),
+    Route("GET", "/v1/sync", "hello", get_sync, is_immediate=True),
     Route("GET", "/v1/spaces", "spaces", listings.get_spaces, query=listings.SPACES, answer=SpacePage),
     Route("GET", _SPACE, "space", listings.get_space, answer=SpaceSummary),
     Route("PUT", _SPACE, "space_create", listings.put_space, answer=SpaceInfo),

@@ -92,11 +92,17 @@ class GuardedProtocol(HttpToolsProtocol):
         fault = _fault(self.parser.get_http_version(), self.url, self.headers)
         if self.parser.should_upgrade() and _has_body(self.headers):
             fault = "a request with a body asks for another protocol"
+        is_leaving = self.parser.should_upgrade() and self._should_upgrade()
+        if is_leaving and (not self._is_answered or self.pipeline):
+            # Who would tell the requests before that the client has gone?
+            fault = "wait for the answers before another protocol begins"
         if fault is not None:
             raise self._noted(InvalidInput(f"malformed HTTP: {fault}"))
         self._is_in_head = False
         self._head_bytes = 0
         super().on_headers_complete()
+        if is_leaving:
+            return
         if self._stopping_since is not None:
             self.cycle.keep_alive = False
         # The application asks it whether the body has come.

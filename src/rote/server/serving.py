@@ -24,6 +24,7 @@ from rote.server.protocol import GuardedProtocol, guarded
 from rote.server.routes import Router
 from rote.server.settings import Settings
 from rote.server.start_token import start_token
+from rote.server.sync.socket import GuardedSocket, guarded_socket
 from rote.server.table import ROUTES, ROWS, TABLE, check_table
 from rote.space import Store
 from rote.values.server_limits import (
@@ -32,6 +33,7 @@ from rote.values.server_limits import (
     RECOVERY_SECONDS,
     SERVER_CONNECTION_LOOK_SECONDS,
 )
+from rote.values.sync_limits import SYNC_PING_SECONDS, SYNC_PONG_SECONDS
 
 _ENDED_AT_ONCE = 1
 
@@ -115,7 +117,11 @@ class Serving(uvicorn.Server):
         return uvicorn.Config(
             self.app,
             http=guarded(settings.limits, self.app.note_refusal),
-            ws="none",
+            ws=guarded_socket(settings.limits, lambda: self.app.buffered),
+            ws_max_size=settings.limits.commit_bytes,
+            ws_ping_interval=SYNC_PING_SECONDS,
+            ws_ping_timeout=SYNC_PONG_SECONDS,
+            ws_per_message_deflate=False,
             lifespan="off",
             log_config=None,
             log_level="critical",
@@ -163,6 +169,7 @@ class Serving(uvicorn.Server):
             asyncio.create_task(self._look()),
             asyncio.create_task(self._recover()),
             asyncio.create_task(self._ask_store()),
+            asyncio.create_task(self.app.sessions.watch_over()),
         ]
         self.started = True
         self._listening()
@@ -187,7 +194,7 @@ class Serving(uvicorn.Server):
         while True:
             await asyncio.sleep(SERVER_CONNECTION_LOOK_SECONDS)
             for connection in tuple(self.server_state.connections):
-                assert isinstance(connection, GuardedProtocol)
+                assert isinstance(connection, GuardedProtocol | GuardedSocket)
                 connection.look(loop.time())
 
     async def _ask_store(self) -> None:

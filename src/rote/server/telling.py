@@ -3,6 +3,7 @@
 from msgspec import Struct
 from msgspec.json import encode
 
+from rote.errors import InvalidInput
 from rote.server.messages import Http, Response
 from rote.server.metrics import CONTENT_TYPE
 from rote.server.parameters import parameters
@@ -46,3 +47,9 @@ def get_metrics(http: Http) -> Response:
 def get_openapi(http: Http) -> Response:
     parameters(http.head)
     return Response(200, (JSON, _KEPT), http.service.document())
+
+
+def get_sync(http: Http) -> Response:
+    """Refuse a request that does not go on as a WebSocket."""
+    parameters(http.head)
+    raise InvalidInput("sessions are WebSockets; send the headers Upgrade and Connection")

@@ -15,7 +15,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -35,6 +35,7 @@ from rote.values.server_limits import (
     WATCH_BEAT_SECONDS,
 )
 
+R = TypeVar("R")
 QUERY = Parameter("query", "json", "A query, as JSON.", required=True)
 SINCE = Parameter("since", "integer", "The version that was seen; the first frame leads from it.")
 WATCH = (QUERY, BRANCH, SINCE)
@@ -58,15 +59,16 @@ class Watches:
         self._port = port
         self._threads = ThreadPoolExecutor(SERVER_WATCHES_AT_ONCE, thread_name_prefix="rote-watch")
         self._mutex = threading.Lock()
-        self._counts: Counter[str] = Counter()  # by principal
+        self._counts: Counter[str] = Counter()  # of streams, by principal
+        self._of_sessions = 0
         self.frames = 0  # that were sent
 
     @property
     def count(self) -> int:
-        return self._counts.total()
+        return self._counts.total() + self._of_sessions
 
-    def count_frame(self) -> None:
-        self.frames += 1
+    def count_frames(self, count: int = 1) -> None:
+        self.frames += count
 
     def begin(
         self, principal: str, space: str, stream: WatchStream,
@@ -74,8 +76,7 @@ class Watches:
     ) -> "ServedWatch":  # fmt: skip
         """Return a watch as a body; Unavailable when there are too many, or what its begin raises."""
         with self._mutex:
-            if self.count >= self._watches_max:
-                raise Unavailable("the server holds no more watches; try later", code="overloaded")
+            self._check_room(1)
             if self._counts[principal] >= self._principal_watches_max:
                 raise Unavailable(
                     "you have as many watches as one may have; end one", code="too_many_requests"
@@ -94,6 +95,25 @@ class Watches:
             raise
         waiter = self._lookout.add(self._port, space)
         return ServedWatch(stream, waiter, self._threads, beat_seconds, leave)
+
+    def _check_room(self, count: int) -> None:
+        if self.count + count > self._watches_max:
+            raise Unavailable("the server holds no more watches; try later", code="overloaded")
+
+    def count_of_session(self, by: int) -> None:
+        """Count watches of a session; Unavailable when there are too many."""
+        with self._mutex:
+            if by > 0:
+                self._check_room(by)
+            self._of_sessions += by
+
+    def waiter(self, space: str) -> Waiter:
+        """Return what wakes a session when its space moves."""
+        return self._lookout.add(self._port, space)
+
+    async def run(self, function: Callable[[], R]) -> R:
+        """Return what a function returns, in the turn of all watches."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
     def stop(self) -> None:
         """Let every watch say its closing word and end; any thread may call it."""
@@ -181,7 +201,7 @@ def watch_route(http: Http) -> Response:
     watching = visited.port.watch(visited.space, Watch(asked.query, View(asked.branch), since))
     is_events = not takes_lines(http)
     service = http.service
-    stream = WatchStream(watching, is_events=is_events, sent=service.watches.count_frame)
+    stream = WatchStream(watching, is_events=is_events, sent=service.watches.count_frames)
     body = service.watches.begin(http.principal.name, visited.space, stream)
     kind = EVENTS if is_events else NDJSON
     return Response(200, ((b"content-type", kind),), body)

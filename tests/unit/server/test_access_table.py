@@ -28,7 +28,7 @@ from tests.callers import Signer
 
 # The rows of the contract, as it groups them.
 CONTRACT: dict[tuple[Right, PathRule], str] = {
-    ("open", "free"): "health ready openapi",
+    ("open", "free"): "health ready openapi hello",
     (
         "operator",
         "none",

@@ -1,0 +1,1 @@
+"""Sessions on `/v1/sync`: one WebSocket each."""
