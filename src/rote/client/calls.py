@@ -64,13 +64,13 @@ class Calls:
         self.pool = pool
         self.credentials = credentials
         self._ids = ids
-        self._seconds = seconds
+        self.seconds = seconds
         self.now = now
         self._ended = threading.Event()
 
     def call(self, request: Request) -> Reply:
         """Return the good reply to a request; raise what the server raises, or Unavailable."""
-        return _Call(self, request, self.now() + self._seconds).result()
+        return _Call(self, request, self.now() + self.seconds).result()
 
     def close(self) -> None:
         self._ended.set()

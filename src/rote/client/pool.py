@@ -39,7 +39,7 @@ class Pool:
             try:
                 connection = self._idle.pop()
             except IndexError:
-                connection = self._connect(deadline)
+                connection = self.connect(deadline)
                 break
             if _is_quiet(connection):
                 break
@@ -73,7 +73,7 @@ class Pool:
             with suppress(OSError):
                 socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
-    def _connect(self, deadline: float) -> socket.socket:
+    def connect(self, deadline: float) -> socket.socket:
         place = self.address.host, self.address.port
         seconds = min(CONNECT_SECONDS_MAX, deadline - self.now())
         if seconds <= 0:

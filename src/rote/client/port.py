@@ -17,7 +17,7 @@ from rote.client.pool import Now
 from rote.client.reading import Reading
 from rote.client.replies import Reply, members_of
 from rote.client.verbs import RemoteVerbs
-from rote.client.watching import begin_watch
+from rote.client.watching import RemoteWatches
 from rote.client.works import LINES, Lines, RemoteTask
 from rote.contract import Caller, Change, IdSource, OpenStore, Port, SpaceInfo, Task, Tell, Watching
 from rote.contract import commands as c
@@ -60,6 +60,7 @@ class RemotePort:
         self._ids = ids
         self._read_only = read_only
         self._open_store = OpenStore()
+        self._watches = RemoteWatches(calls)
         self._kept = Kept(self._open_store, now=now)
         self._reading = Reading(self._kept, ask=lambda space, body: self._post(space, "read", body))
         self._blobs = Blobs(ids, call=self._call)
@@ -96,7 +97,9 @@ class RemotePort:
         self._row(space, command)
         if not isinstance(command, c.Watch):
             raise InvalidInput("only a watch is watched; a command is answered")
-        return begin_watch(self._calls, space, command)
+        return self._watches.begin(
+            space, command, lambda version: self.answer(space, c.GetHead(version))
+        )
 
     def for_caller(self, caller: Caller, /) -> Port:
         raise Denied(
@@ -105,6 +108,7 @@ class RemotePort:
 
     def close(self) -> None:
         self._calls.close()
+        self._watches.close()
         self._blobs.close()
         self._kept.close()
         self._open_store.forget(None)

@@ -27,5 +27,9 @@ GRANT_RENEWED_AFTER = 2 / 3
 # A signed request counts for so long.
 SIGNED_SECONDS = 60
 NONCE_BYTES = 16
+# How often a line that gets no message looks whether anybody needs it.
+LINE_LOOK_SECONDS = 0.25
+# How long the end of a line waits for the other side's word.
+LINE_CLOSE_SECONDS = 1
 # Waiting for a commit asks for the head, with pauses that are doubled each time.
 AWAIT_PAUSE_SECONDS_MIN, AWAIT_PAUSE_SECONDS_MAX = 0.02, 0.5
