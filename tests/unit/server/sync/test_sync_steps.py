@@ -399,6 +399,17 @@ def test_a_session_without_watches_is_revoked_too(rights: Rights) -> None:
         assert push["type"] == "revoked"
 
 
+def test_a_session_that_gets_no_steps_is_revoked_too(rights: Rights) -> None:
+    with SyncLine(rights.server.url) as line:
+        line.open("notes", token_in(rights.ben), watches={"a": NOTES})
+        line.push()
+        rights.notes.set("urn:n:1", 1)
+        line.push()  # both are not acknowledged
+        rights.notes.set(rights.notes.did, rights.acl({ADA: "owner"}))
+        assert line.push() == {"type": "revoked", "reason": "access"}
+        assert line.closed() == 4403
+
+
 def test_a_token_that_ends_closes_its_sessions(rights: Rights) -> None:
     reader = rights.token("reader", right="read")
     with SyncLine(rights.server.url) as line, SyncLine(rights.server.url) as another:
