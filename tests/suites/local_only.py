@@ -1,7 +1,5 @@
 """Tests of the space suite that are for a store in this process, each group with its reason."""
 
-from rote.testing.space_suite.watches import WatchTests
-
 # By reason; a name that the suite does not have fails test_remote_space.py.
 LOCAL: dict[str, tuple[str, ...]] = {
     "a backup is a file of the server's machine": (
@@ -79,14 +77,5 @@ LOCAL: dict[str, tuple[str, ...]] = {
     ),
     "it plants an error that no store raises, and a server tells of it as of a bug": (
         "test_what_a_failure_has_left_is_finished_by_a_collection_of_another_space",
-    ),
-    "the client has no line for watches yet": (
-        *(
-            name
-            for name in vars(WatchTests)
-            if name.startswith("test_") and not name.startswith("test_waiting_for_a_commit")
-        ),
-        "test_an_erased_space_is_gone_and_the_others_stay",
-        "test_a_watch_removes_all_erased_entities",
     ),
 }
