@@ -67,14 +67,19 @@ class FramesAhead(AsyncIterator[dict[str, Any]]):
             if not is_last:
                 await asyncio.sleep(self._rested - loop.time())
             moved = waiter.listen(loop)
+            frame = None
             try:
                 frame = await self._threads.read(partial(watching.next, 0))
             finally:
+                if frame is not None:
+                    waiter.forget()  # before others are woken: the caller has to take this one
                 waiter.done()
                 self._rested = loop.time() + WATCH_PAUSE_SECONDS
-            if frame is not None or is_last or self._is_over:
-                waiter.forget()
+            if frame is not None:
                 return frame
+            if is_last or self._is_over:
+                waiter.forget()
+                return None
             await _until(moved, deadline)
 
 

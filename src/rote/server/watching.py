@@ -157,12 +157,14 @@ class ServedWatch:
             if self._waiter.is_over:
                 return self._stream.closing()
             moved = self._waiter.listen(loop)
+            piece = None
             try:
                 piece = await loop.run_in_executor(self._threads, self._stream.poll)
             finally:
+                if piece is not None:
+                    self._waiter.forget()  # before others are woken: its client has to take this one
                 self._waiter.done()
             if piece is not None:
-                self._waiter.forget()
                 self._is_resting = True
                 return piece
             try:
