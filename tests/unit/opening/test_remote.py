@@ -42,7 +42,7 @@ def server() -> Iterator[Served]:
         {"timeout": "1"},
         {"modes": ["all"]},
     ],
-    ids=str,
+    ids=" ".join,
 )
 def test_what_is_no_option_here_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
