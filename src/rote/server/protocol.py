@@ -116,6 +116,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self._refusal = error
         return error
 
+    def _should_upgrade(self) -> bool:
+        return self.parser.get_method() == b"GET" and super()._should_upgrade()
+
     def _unsupported_upgrade_warning(self) -> None:
         # What follows is in another protocol.
         self.cycle.keep_alive = False

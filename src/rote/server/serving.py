@@ -8,6 +8,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from types import FrameType
 
 import uvicorn
@@ -32,6 +33,7 @@ from rote.values.server_limits import (
     READY_SECONDS,
     RECOVERY_SECONDS,
     SERVER_CONNECTION_LOOK_SECONDS,
+    SERVER_TICK_SECONDS,
 )
 from rote.values.sync_limits import SYNC_PING_SECONDS, SYNC_PONG_SECONDS
 
@@ -104,6 +106,8 @@ class Serving(uvicorn.Server):
                 dropped=lambda count: service.metrics.count("rote_log_dropped_total", count),
             ),
         )
+        self._loop: asyncio.AbstractEventLoop | None = None  # once it has started
+        self._stopped = asyncio.Event()
         super().__init__(self._config())
         service.metrics.gauges |= {
             "rote_connections": lambda: len(self.server_state.connections),
@@ -149,7 +153,7 @@ class Serving(uvicorn.Server):
         return is_done
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
 
         def protocol() -> asyncio.Protocol:
             made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
@@ -173,6 +177,13 @@ class Serving(uvicorn.Server):
         ]
         self.started = True
         self._listening()
+
+    async def main_loop(self) -> None:
+        """Look after the server until it is to stop, which is noticed at once."""
+        ticks = count()
+        while not await self.on_tick(next(ticks)):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), SERVER_TICK_SECONDS)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no new connections; let what has begun be answered, for a while."""
@@ -233,6 +244,9 @@ class Serving(uvicorn.Server):
         """Begin to stop; may be called from any thread."""
         self.service.is_stopping = True
         self.should_exit = True
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._stopped.set)
 
 
 def _load(config: uvicorn.Config) -> None:

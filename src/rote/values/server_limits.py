@@ -41,6 +41,8 @@ PROGRESS_SECONDS = 0.5
 RECOVERY_SECONDS = 10
 # How often connections are looked at for those whose time is over.
 SERVER_CONNECTION_LOOK_SECONDS = 0.1
+# How often the server renews what it says with every answer, such as the date.
+SERVER_TICK_SECONDS = 0.1
 # How long a stopping server waits for a connection's next request, which it answers, before it closes it.
 SERVER_LAST_REQUEST_SECONDS = 0.5
 # How long threads that are in the middle of a command may take to end when the server stops.

@@ -41,7 +41,7 @@ CTRL_C, CTRL_D = "\x03", "\x04"
         ["set", ADA, "-5"],
         ["get", "ada\n\x1b[31m"],
         ["get", "\udcff"],
-        ["get", ADA, "--store", "http://localhost"],
+        ["get", ADA, "--store", "http://"],
         ["get", ADA, "--store", "ftp://x"],
         ["get", ADA, "--store", "."],
         ["get", ADA, "--store", ""],

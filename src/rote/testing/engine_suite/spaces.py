@@ -25,6 +25,14 @@ class SpaceRowTests(EngineGround):
         assert told in ([], sorted(told))
         assert len(told) in (0, 3)
 
+    def test_every_commit_moves_the_mark_where_there_is_one(self) -> None:
+        marks = [self.engine.mark()]
+        for name in ("b", "a"):
+            self.make_space(name)
+            marks.append(self.engine.mark())
+        assert marks == [None] * 3 or (None not in marks and len(set(marks)) == 3)
+        assert self.engine.mark() == marks[-1]
+
     def test_spaces_are_listed_by_name(self) -> None:
         for name in ("b", "a", "Z", "zz"):
             self.make_space(name)

@@ -84,7 +84,7 @@ class BesidesTests(ReadGround):
         with Unchanged(self, InvalidInput):
             self.space.transact([put(B, 1)], reads=[{**read, "version": 1, "besides": besides}])
 
-    def test_a_version_above_the_log_is_refused(self) -> None:
+    def test_a_version_beside_a_read_above_the_log_is_refused(self) -> None:
         self.space.set(A, 1)
         with Unchanged(self, InvalidInput):
             self.space.transact([put(B, 1)], reads=[{"id": A, "version": 0, "besides": [1, 2]}])
