@@ -1,6 +1,7 @@
 """Runs and hosts, asked with await; their tools are coroutine functions."""
 
 import asyncio
+import threading
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 import rote
 import rote.aio
 from rote.errors import InvalidInput, RunAborted
-from tests.unit.aio.stores import SECONDS_MAX, A, B, assert_no_threads_are_left, on_a_store
+from tests.unit.aio.stores import SECONDS_MAX, A, B, assert_no_new_threads, on_a_store
 
 TOOLS = [rote.ToolProfile(tool_name="add", tool_profile_version="1")]
 RUN: dict[str, Any] = {
@@ -203,10 +204,12 @@ def test_a_host_its_scopes_and_its_recordings(store_path: Path) -> None:
 
 
 def test_a_host_without_a_store_has_threads_of_its_own() -> None:
+    others = threading.enumerate()
+
     async def main() -> None:
         async with rote.aio.of(rote.Host("compute-and-store")) as host:
             await host.cache.set("names", "ann", "1", 60)
             assert (await host.cache.get("names", "ann"))["value"] == "1"
 
     asyncio.run(main())
-    assert_no_threads_are_left()
+    assert_no_new_threads(others)
