@@ -21,7 +21,7 @@ class Between:
         self.plans: deque[Plan] = deque()
         self.requests: list[bytes] = []  # as they came, whole
         self.connections = 0  # that were accepted
-        self.hung_up = threading.Event()  # set when a connection has ended
+        self.hung_up = threading.Semaphore(0)  # released when a connection has ended
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._own = b"127.0.0.1:%d" % self._listening.getsockname()[1]
         self.url = f"http://{self._own.decode()}"
@@ -51,7 +51,7 @@ class Between:
     def _follow(self, plan: Plan, client: socket.socket) -> None:
         with client, suppress(OSError):
             plan(client, self)
-        self.hung_up.set()
+        self.hung_up.release()
 
     def take(self, client: socket.socket) -> bytes:
         """Return the next request of a client; none when it has hung up."""

@@ -182,6 +182,7 @@ MADE: dict[str, RoteError] = {
     "VersionNotFound": errors.VersionNotFound(9, newest=2),
     "Compacted": errors.Compacted(1, oldest=2),
     "Conflict": errors.Conflict((CONFLICT,)),
+    "DependencyRejected": errors.DependencyRejected(3),
     "PayloadMismatch": errors.PayloadMismatch("k", version=1),
     "RunAborted": errors.RunAborted("policy_rejected", message="no", conflicts=(CONFLICT,)),
     "RecordedError": errors.RecordedError.of("ValueError", "no"),
@@ -312,17 +313,11 @@ def test_a_malformed_message_is_an_error_of_ours(
             port.answer(space, command)
 
 
-def test_a_commit_with_answers_may_have_null_reads(target: tuple[Any, str]) -> None:
-    port, did = target
-    arguments = {
-        "operations": [{"op": "set", "id": "urn:b", "value": 1}],
-        "reads": None,
-        "answers": [
-            {"call": {}, "digest": "", "ranges": [], "version": 0, "branch": "main", "now": 0}
-        ],
-    }
-    command = decode_command(commands.MakeCommit, Message(canonical(arguments)))
-    assert port.answer(did, command).facts[0].id == "urn:b"
+@pytest.mark.parametrize("reads", [None, {}, "", 1, True])
+def test_reads_that_are_no_list_are_refused(reads: Any) -> None:
+    arguments = {"operations": [{"op": "set", "id": "urn:b", "value": 1}], "reads": reads}
+    with pytest.raises(InvalidInput, match="reads: it must be a list"):
+        decode_command(commands.MakeCommit, Message(canonical(arguments)))
 
 
 @pytest.mark.parametrize("call", [[], "", 1])

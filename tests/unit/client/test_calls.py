@@ -71,6 +71,7 @@ def break_next(line: Between, space: Space, *plans: Plan) -> None:
     pool = space._port._calls.pool  # type: ignore[attr-defined]
     while pool._idle:
         pool._idle.pop().close()
+        assert line.hung_up.acquire(timeout=10)
     line.plans.clear()
     line.plans.extend(plans)
     line.requests.clear()
@@ -143,8 +144,7 @@ def test_a_connection_that_was_closed_while_idle_is_not_used(
     break_next(line, space, once, once, once)
     for fence in range(3):
         port_of(space).answer(space.did, PutSide("note", "idle", fence, fence))
-        line.hung_up.wait(10)
-        line.hung_up.clear()
+        assert line.hung_up.acquire(timeout=10)
 
 
 def test_a_write_without_an_answer_can_be_settled(server: Served, line: Between) -> None:

@@ -281,7 +281,9 @@ def test_before_a_session_messages_are_short_and_afterwards_as_long_as_hello_say
         parts = canonical_parts(operation)
         line.socket.send(parts)  # fragments are fine
         assert line.answer(77)["ok"]["version"] == 1
-        line.socket.send("x" * (3 * SYNC_FIRST_BYTES_MAX + 1))
+        # The head of a text frame, which says how long it is: RFC 6455, section 5.2.
+        size_bytes = (3 * SYNC_FIRST_BYTES_MAX + 1).to_bytes(8, "big")
+        line.socket.socket.sendall(b"\x81\xff" + size_bytes + b"mask")
         assert line.closed() == 1009
 
 
