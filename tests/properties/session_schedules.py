@@ -13,11 +13,12 @@ from typing import Any
 
 from rote.contract import Port, PortLayer
 from rote.contract.commands import MakeCommit, PutSide
+from rote.contract.sync import Mark, Transact
+from rote.contract.verdicts import Verdict
 from rote.errors import Busy, InvalidInput, PayloadMismatch, SessionRevoked, Unavailable
 from rote.opening import open as open_store
-from rote.sessions.desk import Desk, Seen
-from rote.sessions.sittings import Sent, Sitting
-from rote.sessions.verdicts import Verdict
+from rote.sessions.desk import Desk
+from rote.sessions.sittings import Sitting
 from rote.space import Space
 from rote.testing.clocks import SteppingClock
 from rote.testing.sources import SeededIds
@@ -57,7 +58,7 @@ class Client:
     sitting: Sitting
     session: str
     tokens: list[str]
-    sent: list[Sent] = field(default_factory=list)  # by local - 1
+    sent: list[Transact] = field(default_factory=list)  # by local - 1
     verdicts: dict[int, Verdict] = field(default_factory=dict)
     former: list[Sitting] = field(default_factory=list)
     flying: dict[int, int] = field(default_factory=dict)  # the head before it was first sent
@@ -133,7 +134,7 @@ class Schedule:
             for _ in range(self.random.randint(1, 2))
         ]
         meta = f"{client.name}:{local}"
-        client.sent.append(Sent(local, version, operations, reads=reads, meta=meta))
+        client.sent.append(Transact(local, version, operations, reads=reads, meta=meta))
 
     def _read(self, client: Client, version: int) -> dict[str, Any]:
         read: dict[str, Any] = self.random.choice(
@@ -151,7 +152,7 @@ class Schedule:
 
     def _is_pending(self, client: Client, local: int, version: int) -> bool:
         verdict = client.verdicts.get(local)
-        return verdict is None or (verdict.is_accepted and verdict.version > version)
+        return verdict is None or (verdict.accepted and verdict.version > version)
 
     def _send(self, client: Client) -> None:
         local = len(client.verdicts) + 1
@@ -209,7 +210,7 @@ class Schedule:
     def _come_back(self, client: Client) -> None:
         """Open again, perhaps elsewhere; the answer may be lost, and then the old token is used again."""
         self.counts["resumes"] += 1
-        head = Seen(self.space.version, self.space.head)
+        head = Mark(self.space.version, self.space.head)
         while True:
             client.former = [*client.former, client.sitting][-BACKUPS:]
             sitting = self._desk().open(session=client.session, token=client.tokens[-1], seen=head)
@@ -229,7 +230,7 @@ class Schedule:
         for sitting in client.former:
             self.counts["takeovers"] += 1
             try:
-                sitting.transact(Sent(decided + 1, 0, [{"op": "delete", "id": IDS[0]}]))
+                sitting.transact(Transact(decided + 1, 0, [{"op": "delete", "id": IDS[0]}]))
             except (SessionRevoked, InvalidInput, Busy, PayloadMismatch):
                 pass
         for token in client.tokens[:-1]:
@@ -265,15 +266,15 @@ class Schedule:
         )
         for client in self.clients:
             assert list(client.verdicts) == list(range(1, len(client.sent) + 1)), "a gap"
-            accepted = [each for each in client.verdicts.values() if each.is_accepted]
+            accepted = [each for each in client.verdicts.values() if each.accepted]
             versions = [each.version for each in accepted]
             assert versions == sorted(set(versions)), "versions do not rise"
             for sent, verdict in zip(client.sent, client.verdicts.values(), strict=True):
-                assert own.get(sent.meta) == (verdict.version if verdict.is_accepted else None)
+                assert own.get(sent.meta) == (verdict.version if verdict.accepted else None)
                 self._judge_one(client, sent, verdict, log)
 
-    def _judge_one(self, client: Client, sent: Sent, verdict: Verdict, log: Any) -> None:
-        until = verdict.version - 1 if verdict.is_accepted else verdict.version
+    def _judge_one(self, client: Client, sent: Transact, verdict: Verdict, log: Any) -> None:
+        until = verdict.version - 1 if verdict.accepted else verdict.version
         code = None if verdict.error is None else verdict.error["code"]
         if code == "withdrawn":
             self.counts["withdrawn"] += 1
@@ -282,7 +283,7 @@ class Schedule:
             layer
             for read in sent.reads or ()
             for layer in read["layers"]
-            if not client.verdicts[layer].is_accepted
+            if not client.verdicts[layer].accepted
         }
         if dead:
             assert code == "dependency_rejected", "it has seen what was rejected"

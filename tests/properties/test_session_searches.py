@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from rote.contract.sync import Transact
 from rote.errors import RoteError, Unavailable
 from rote.sessions import sittings
 from rote.sessions.admission import admitted_reads
-from rote.sessions.sittings import Sent, Sitting
+from rote.sessions.sittings import Sitting
 from tests.lanes import examples
 from tests.properties.session_schedules import Client, Schedule
 
@@ -52,11 +53,11 @@ class Search(Schedule):
                 self._settle(client)
             self._judge()
 
-    def _commit(self, name: int, local: int, relies: str) -> Sent:
+    def _commit(self, name: int, local: int, relies: str) -> Transact:
         layers = [1] if relies == "layer" else []
         reads = [{"id": ID, "version": 0, "layers": layers}] if relies else []
         operations = [{"op": "set", "id": ID, "value": [name, local]}]
-        return Sent(local, 0, operations, reads=reads, meta=f"{name}:{local}")
+        return Transact(local, 0, operations, reads=reads, meta=f"{name}:{local}")
 
     def _step(self, client: Client, fault: str, kind: str | None) -> None:
         sent = client.sent[len(client.verdicts)]

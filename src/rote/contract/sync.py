@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw, Struct
 
+from rote.contract.verdicts import Verdict
 from rote.errors import InvalidInput, LimitExceeded, RoteError
 from rote.values import decode
 from rote.values.limits import DEPTH_MAX, INTEGER_MAX, MESSAGE_BYTES_MAX, MESSAGE_LEVELS
@@ -128,6 +129,7 @@ REQUESTS: dict[str, type[Request]] = {
     "call": Call,
     "session.close": CloseSession,
 }
+WatchRequest = SetWatches | AddWatches | RemoveWatches
 _TYPES = {kind: name for name, kind in REQUESTS.items()}
 
 
@@ -161,7 +163,7 @@ class Envelope(Struct, frozen=True):
             made = msgspec.convert(members, kind)
         except msgspec.ValidationError as error:
             raise InvalidInput(f"{name}: {error}") from None
-        _check(made)
+        check_request(made)
         return made
 
 
@@ -199,8 +201,8 @@ def encode_request(request: Request, id: int) -> bytes:
     return _encode({"type": _TYPES[kind], "id": id, **msgspec.structs.asdict(request)})
 
 
-def _check(request: Request) -> None:
-    """Check what types alone do not say."""
+def check_request(request: Request) -> None:
+    """Raise for what types alone do not say."""
     match request:
         case OpenSession():
             _check_watches(request.watches)
@@ -270,8 +272,8 @@ class Opened(Struct, frozen=True):
     token: str | None
     version: int  # the head
     resumed: bool = False
-    decided: int = 0
-    verdicts: tuple[Any, ...] = ()
+    decided: int = 0  # the last local that has a verdict
+    verdicts: tuple[Verdict, ...] = ()  # that the client has not acknowledged, in local order
 
 
 class Reached(Struct, frozen=True):

@@ -24,7 +24,7 @@ from binascii import a2b_base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, structs
@@ -42,6 +42,8 @@ from rote.contract.table import Row
 from rote.errors import Corrupt, InvalidInput, RoteError
 from rote.values import Encoded, canonical, decode
 from rote.values.limits import DEPTH_MAX, MESSAGE_BYTES_MAX, MESSAGE_LEVELS
+
+S = TypeVar("S", bound=Struct)
 
 
 class Message(Struct, frozen=True):
@@ -152,6 +154,12 @@ def encode_answer(row: Row, answer: Any) -> Message:
 def encode_value(value: Struct) -> bytes:
     """Return one value of an answer, for example a commit, as it stands in a longer one."""
     return _encoded(shown(type(value))(value))
+
+
+def decode_value(kind: type[S], data: bytes) -> S:
+    """Return a value that `encode_value` has encoded."""
+    value: S = _coder(kind).value(_decoded(data, kind))
+    return value
 
 
 def decode_answer(row: Row, message: Message) -> Any:

@@ -14,12 +14,10 @@ from rote.values.session_limits import SESSION_WINDOW_MAX
 
 
 def admitted_reads(
-    reads: Sequence[Any] | None, window: Mapping[int, VerdictBody], *, local: int, basis: int
+    reads: Any, window: Mapping[int, VerdictBody], *, local: int, basis: int
 ) -> list[Any]:
     """Return the reads with versions in `besides` in place of layers; raise for a layer that is
     rejected or not known."""
-    if reads is None:
-        return []
     if type(reads) not in (list, tuple):
         raise InvalidInput("reads must be a list")
     layers = [_layers(index, read, local) for index, read in enumerate(reads)]

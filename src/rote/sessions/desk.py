@@ -3,7 +3,7 @@
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from rote.contract import (
     IdSource,
@@ -12,21 +12,19 @@ from rote.contract import (
     all_sides,
 )
 from rote.contract.commands import (
-    GetHead,
     GetSide,
     PutSide,
 )
+from rote.contract.sync import Mark
 from rote.errors import (
     Busy,
-    Compacted,
     Denied,
-    Diverged,
     InvalidInput,
     LimitExceeded,
     SessionExpired,
     SessionRevoked,
-    VersionNotFound,
 )
+from rote.sessions.marks import known_since
 from rote.sessions.rows import (
     SESSION,
     SessionBody,
@@ -43,13 +41,6 @@ from rote.values.session_limits import (
     SESSION_TOKENS_MAX,
     SESSIONS_PER_PRINCIPAL_MAX,
 )
-
-
-class Seen(Struct, frozen=True):
-    """A commit that a client has seen: its log is that of the store, or another one."""
-
-    version: int
-    hash: str | None
 
 
 class Desk:
@@ -76,7 +67,7 @@ class Desk:
         self._admit = admit
 
     def open(
-        self, *, session: str | None = None, token: str | None = None, seen: Seen | None = None
+        self, *, session: str | None = None, token: str | None = None, seen: Mark | None = None
     ) -> "Sitting":
         """Begin a session, or go on with one by its token; whoever held it before is out.
 
@@ -84,8 +75,7 @@ class Desk:
         """
         if (session is None) != (token is None):
             raise InvalidInput("a session is opened again by its id and its token, both")
-        if seen is not None:
-            self._check_seen(seen)
+        known_since(self._port, self._space, seen)
         given = self._random_text(SESSION_TOKEN_BYTES)
         if session is None or token is None:
             return self._begin(given)
@@ -145,20 +135,6 @@ class Desk:
         first, *since = body.tokens[body.tokens.index(used) :]
         tokens = (first, *since[-(SESSION_TOKENS_MAX - 2) :], sha256_hex(given.encode()))
         return structs.replace(body, tokens=tokens, opens=body.opens + 1, touched=now)
-
-    def _check_seen(self, seen: Seen) -> None:
-        try:
-            head = self._port.answer(self._space, GetHead(seen.version))
-        except Compacted:
-            return  # nobody can tell any more
-        except VersionNotFound:
-            head = None
-        if head is None or head.hash != seen.hash:
-            raise Diverged(
-                f"the store has no such commit of version {seen.version}: it was restored from a"
-                " backup or rewritten; begin another session",
-                version=seen.version,
-            )
 
     def _random_text(self, size: int) -> str:
         return _base64url(self._randomness.random_bytes(size))

@@ -4,12 +4,13 @@ Frozen: the kinds, the form of the keys, and the bodies.
 """
 
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, structs
 
 from rote.contract import SideRow
+from rote.contract.sync import Transact
 from rote.errors import Corrupt
 from rote.values import Json, canonical
 from rote.values.limits import DEPTH_MAX
@@ -75,7 +76,11 @@ def local_of(key: str) -> int:
     return int(key.rpartition(":")[2])
 
 
-def payload_digest(secret: str, parts: Sequence[Any]) -> str:
-    """Return the digest of what a client has sent, which nobody can compare without the secret."""
-    data = canonical(list(parts), depth_max=3 * DEPTH_MAX)
+def payload_digest(secret: str, sent: Transact) -> str:
+    """Return the digest of what makes a commit the same one when it is sent again.
+
+    Nobody can compare it without the secret.
+    """
+    parts = [sent.branch, sent.basis, sent.operations, sent.reads, sent.key, sent.meta]
+    data = canonical(parts, depth_max=3 * DEPTH_MAX)
     return hmac.new(bytes.fromhex(secret), data, "sha256").hexdigest()

@@ -11,10 +11,10 @@ decides, and neither ever overwrites what the other has decided.
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from rote.contract import (
     Commit,
@@ -34,12 +34,15 @@ from rote.contract.commands import (
     MakeCommit,
     PutSide,
 )
+from rote.contract.sync import Transact
+from rote.contract.verdicts import Verdict
 from rote.errors import (
     Busy,
     Denied,
     InvalidInput,
     PayloadMismatch,
     RoteError,
+    SessionExpired,
     SessionRevoked,
     Withdrawn,
 )
@@ -55,8 +58,8 @@ from rote.sessions.rows import (
     verdict_in,
     verdict_key,
 )
-from rote.sessions.verdicts import Verdict, is_final, stored_error
-from rote.values import Json, check_key, format_time, sha256_hex
+from rote.sessions.verdicts import is_final, stored_error
+from rote.values import check_key, format_time, sha256_hex
 from rote.values.limits import PAGE_MAX
 from rote.values.session_limits import (
     SESSION_ATTEMPTS_MAX,
@@ -64,22 +67,6 @@ from rote.values.session_limits import (
 )
 
 R = TypeVar("R")
-
-
-class Sent(Struct, frozen=True):
-    """A commit as a client sends it."""
-
-    local: int
-    basis: int
-    operations: Sequence[Mapping[str, Any]]
-    branch: str = "main"
-    reads: Sequence[Mapping[str, Any]] | None = None  # any may have `layers`
-    key: str | None = None
-    meta: Json = None
-
-    def parts(self) -> list[Any]:
-        """Return what makes it the same commit when it is sent again."""
-        return [self.branch, self.basis, self.operations, self.reads, self.key, self.meta]
 
 
 class GuardingPort(PortLayer):
@@ -144,7 +131,7 @@ class Sitting:
         with self._turn:
             self._confirm()
 
-    def transact(self, sent: Sent) -> Verdict:
+    def transact(self, sent: Transact) -> Verdict:
         """Return the verdict on a commit: decide it now, if it is the next one.
 
         An error that is raised decided nothing; the client sends the commit again.
@@ -193,6 +180,20 @@ class Sitting:
                 self._port.answer(self._space, DropSide(SESSION, self.session, self._fence))
             self._drop(list(self._window))
 
+    def is_told(self, told: int) -> bool:
+        """Whether all that is decided now has a verdict up to a local.
+
+        SessionRevoked when another opening has the session, SessionExpired when it is gone: what its
+        commits have changed is not for this client to see without their verdicts.
+        """
+        with self._turn:
+            row = self._port.answer(self._space, GetSide(SESSION, self.session))
+            if row is None:
+                raise SessionExpired("this session was closed; open another one")
+            body = session_in(row)
+            self._check_opens(body)
+            return body.decided <= told
+
     # -- what is known -----------------------------------------------------------------------------
 
     def _known(self, local: int) -> VerdictBody | None:
@@ -215,7 +216,7 @@ class Sitting:
             raise Busy("the window of this session is full; acknowledge verdicts")
         return None if local == expected else self._window[local]
 
-    def _check_same(self, known: VerdictBody, sent: Sent) -> None:
+    def _check_same(self, known: VerdictBody, sent: Transact) -> None:
         # An erasure may have removed the digest; then nobody can tell.
         if known.payload is not None and known.payload != self._digest(sent):
             raise PayloadMismatch(
@@ -225,24 +226,24 @@ class Sitting:
                 message=f"commit {sent.local} of this session was another one; repeat exactly that",
             )
 
-    def _digest(self, sent: Sent) -> str | None:
+    def _digest(self, sent: Transact) -> str | None:
         try:
-            return payload_digest(self._row.secret, sent.parts())
+            return payload_digest(self._row.secret, sent)
         except InvalidInput:
             return None  # no JSON; it is rejected
 
     def _verdict(self, local: int, commit: Commit | None = None) -> Verdict:
         kept = self._window[local]
         if not kept.is_accepted:
-            return Verdict(local, kept.version, dict(kept.error or {}))
+            return Verdict(local, False, kept.version, error=dict(kept.error or {}))
         if commit is None:
             head = self._port.answer(self._space, GetHead(kept.version))
-            return Verdict(local, kept.version, None, head.hash, _shown(head.at))
-        return Verdict(local, kept.version, None, commit.hash, commit.at, commit)
+            return Verdict(local, True, kept.version, head.hash, _shown(head.at))
+        return Verdict(local, True, kept.version, commit.hash, commit.at, commit=commit)
 
     # -- deciding ----------------------------------------------------------------------------------
 
-    def _decide(self, sent: Sent) -> Verdict:
+    def _decide(self, sent: Transact) -> Verdict:
         payload = self._digest(sent)
         for _ in range(SESSION_ATTEMPTS_MAX):
             moved = self._after(sent.local)
@@ -263,7 +264,7 @@ class Sitting:
                 return self._verdict(sent.local)  # it was decided, and the answer got lost
         raise Busy("the rows of this session keep moving; send the commit again")
 
-    def _commit(self, sent: Sent, payload: str | None, moved: SessionBody) -> Commit:
+    def _commit(self, sent: Transact, payload: str | None, moved: SessionBody) -> Commit:
         if sent.key is not None:
             check_key(sent.key)
         if type(sent.basis) is not int or sent.basis < 0:
@@ -293,7 +294,7 @@ class Sitting:
         return self._commits.answer(self._space, command)
 
     def _accepted(
-        self, sent: Sent, payload: str | None, commit: Commit, moved: SessionBody
+        self, sent: Transact, payload: str | None, commit: Commit, moved: SessionBody
     ) -> Verdict:
         made = VerdictBody(commit.version, payload)
         if sent.key is not None:
@@ -375,12 +376,17 @@ class Sitting:
         # The rows of verdicts first: if the session is ours afterwards, nobody else has moved them.
         window, fences = self._stored_window()
         row = self._port.answer(self._space, GetSide(SESSION, self.session))
-        body = None if row is None else session_in(row)
-        if row is None or body is None or body.opens != self._row.opens:
-            raise SessionRevoked("this session was taken over; nothing was decided")
+        if row is None:
+            raise SessionRevoked("this session was closed; nothing was decided")
+        body = session_in(row)
+        self._check_opens(body)
         self._row, self._fence = body, row.fence
         self._window, self._fences = window, fences
         self._forget_undecided()
+
+    def _check_opens(self, body: SessionBody) -> None:
+        if body.opens != self._row.opens:
+            raise SessionRevoked("this session was taken over; nothing was decided")
 
     def _load(self) -> None:
         self._window, self._fences = self._stored_window()

@@ -1,10 +1,7 @@
-"""Verdicts: what became of a commit, as a client is told it, and the errors that are a part of one."""
+"""The errors that are a part of verdicts, and how they are stored."""
 
 from typing import Any
 
-from msgspec import Struct
-
-from rote.contract import Commit
 from rote.errors import (
     Conflict,
     Denied,
@@ -31,21 +28,6 @@ _FINAL = (
     Denied,
     Withdrawn,
 )
-
-
-class Verdict(Struct, frozen=True):
-    """The answer to one commit of a session: final, and durable before it is told."""
-
-    local: int
-    version: int  # of the commit; of a rejected one the head when it was decided
-    error: dict[str, Any] | None = None  # as RoteError.to_dict tells it; None: accepted
-    hash: str | None = None  # of the commit, with its time
-    at: str | None = None
-    commit: Commit | None = None  # None in the answer to an opening
-
-    @property
-    def is_accepted(self) -> bool:
-        return self.error is None
 
 
 def is_final(error: RoteError) -> bool:

@@ -1,6 +1,7 @@
 """Limits of sessions. They bound queues and rows; no hash and no answer depends on them."""
 
 from rote.values.limits import BESIDES_MAX, KIB, MIB
+from rote.values.sync_limits import SYNC_TRANSACTS_MAX
 
 # Commits of a session whose verdicts are kept: a read may name as many of them as versions.
 SESSION_WINDOW_MAX = BESIDES_MAX
@@ -22,3 +23,8 @@ SESSION_TRANSACTIONS_MAX = 64
 SESSION_EVENTS_MAX = 10_000
 # Times that a decision is tried again after another writer of its rows.
 SESSION_ATTEMPTS_MAX = 8
+# Requests of a link that are not answered: commits, and all others.
+LINK_COMMITS_MAX = SYNC_TRANSACTS_MAX
+LINK_REQUESTS_MAX = 64
+# How often a session that has nothing to say looks whether it was taken over.
+SESSION_LOOK_SECONDS = 2

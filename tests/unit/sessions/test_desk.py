@@ -8,6 +8,8 @@ from msgspec.structs import replace
 
 from rote.contract import PortLayer, all_sides
 from rote.contract.commands import Command, MakeCommit, PutSide
+from rote.contract.sync import Mark, Transact
+from rote.contract.verdicts import Verdict
 from rote.errors import (
     Busy,
     Conflict,
@@ -24,10 +26,10 @@ from rote.errors import (
 )
 from rote.kernel.committing import read_checks
 from rote.opening import open as open_store
-from rote.sessions.desk import Desk, Seen
+from rote.sessions.desk import Desk
 from rote.sessions.rows import verdict_key
-from rote.sessions.sittings import Sent, Sitting
-from rote.sessions.verdicts import Verdict, stored_error
+from rote.sessions.sittings import Sitting
+from rote.sessions.verdicts import stored_error
 from rote.space import Space, Store
 from rote.testing.clocks import FixedClock
 from rote.testing.sources import SeededIds
@@ -81,10 +83,10 @@ def desk(port: BreakingPort, space: Space) -> Desk:
     return Desk(port, space.did, randomness=SeededIds(2), principal="did:key:one")
 
 
-def put(local: int, id: str = A, value: Any = None, **more: Any) -> Sent:
+def put(local: int, id: str = A, value: Any = None, **more: Any) -> Transact:
     value = local if value is None else value
     basis = more.pop("basis", 0)
-    return Sent(local, basis, [{"op": "set", "id": id, "value": value}], **more)
+    return Transact(local, basis, [{"op": "set", "id": id, "value": value}], **more)
 
 
 def seen(*layers: int, version: int = 0, id: str = A) -> list[dict[str, Any]]:
@@ -107,7 +109,7 @@ def test_an_accepted_commit_is_in_the_log_once_however_often_it_is_sent(
 ) -> None:
     sitting = desk.open()
     first = sitting.transact(put(1))
-    assert first.is_accepted
+    assert first.accepted
     assert (first.version, first.hash) == (space.version, space.head)
     second = sitting.transact(put(1))
     assert (second.version, second.hash, second.at) == (first.version, first.hash, first.at)
@@ -159,22 +161,22 @@ def test_an_acknowledged_verdict_is_gone_and_others_stay(desk: Desk) -> None:
         put(1, reads=seen(1)),
         put(1, reads=seen(2)),
         put(1, key="rote:mine"),
-        Sent(1, 0, [{"op": "delete", "id": A}]),
-        Sent(1, 0, [{"op": "patch", "id": B, "ops": [{"op": "remove", "path": "/x"}]}]),
-        Sent(1, 0, []),
-        Sent(1, 0, [{"op": "set", "id": A, "value": float("nan")}]),
+        Transact(1, 0, [{"op": "delete", "id": A}]),
+        Transact(1, 0, [{"op": "patch", "id": B, "ops": [{"op": "remove", "path": "/x"}]}]),
+        Transact(1, 0, []),
+        Transact(1, 0, [{"op": "set", "id": A, "value": float("nan")}]),
     ],
     ids=repr,
 )
 def test_a_fault_of_the_commit_is_its_verdict_and_blocks_none_behind_it(
-    desk: Desk, space: Space, sent: Sent
+    desk: Desk, space: Space, sent: Transact
 ) -> None:
     space.set(B, {})
     sitting = desk.open()
     verdict = sitting.transact(sent)
-    assert not verdict.is_accepted
+    assert not verdict.accepted
     assert verdict.version == space.version == 1
-    assert again(desk, sitting).transact(put(2)).is_accepted
+    assert again(desk, sitting).transact(put(2)).accepted
 
 
 def test_a_conflict_is_a_verdict_that_a_client_can_raise(desk: Desk, space: Space) -> None:
@@ -190,7 +192,7 @@ def test_an_abandoned_local_is_never_applied(desk: Desk, space: Space) -> None:
     assert code(sitting.abandon(1)) == "withdrawn"
     assert code(sitting.transact(put(1))) == "withdrawn"
     sitting.transact(put(2))
-    assert sitting.abandon(2).is_accepted
+    assert sitting.abandon(2).accepted
     assert space.version == 1
 
 
@@ -216,7 +218,7 @@ def test_an_error_is_stored_in_a_bounded_size() -> None:
 def test_what_a_commit_has_seen_of_its_own_does_not_conflict(desk: Desk, space: Space) -> None:
     sitting = desk.open()
     sitting.transact(put(1))
-    assert sitting.transact(put(2, reads=seen(1))).is_accepted
+    assert sitting.transact(put(2, reads=seen(1))).accepted
     assert code(sitting.transact(put(3, reads=seen(1)))) == "conflict"  # 2 is not named
     space.set(A, "foreign")
     assert code(sitting.transact(put(4, reads=seen(1, 2)))) == "conflict"
@@ -247,13 +249,13 @@ def test_what_has_seen_a_rejected_commit_is_rejected_too_and_nothing_else(desk: 
     assert isinstance(error, DependencyRejected)
     assert error.local == 1
     assert code(sitting.transact(put(4, reads=seen(3), basis=1))) == "dependency_rejected"
-    assert sitting.transact(put(5, reads=seen(2))).is_accepted
+    assert sitting.transact(put(5, reads=seen(2))).accepted
 
 
 def test_a_read_without_a_version_is_of_the_basis(desk: Desk, space: Space) -> None:
     space.set(A, 1)
     sitting = desk.open()
-    assert sitting.transact(put(1, B, basis=1, reads=[{"id": A}])).is_accepted
+    assert sitting.transact(put(1, B, basis=1, reads=[{"id": A}])).accepted
     assert code(sitting.transact(put(2, B, basis=0, reads=[{"id": A}]))) == "conflict"
 
 
@@ -262,14 +264,14 @@ def test_what_was_erased_after_the_basis_is_not_written_again(desk: Desk, space:
     space.erase(A, reason="asked to")
     sitting = desk.open()
     assert code(sitting.transact(put(1, basis=1))) == "conflict"
-    assert sitting.transact(put(2, basis=2)).is_accepted
+    assert sitting.transact(put(2, basis=2)).accepted
 
 
 def test_a_layer_that_was_let_go_is_refused(desk: Desk) -> None:
     sitting = desk.open()
     sitting.transact(put(1))
     sitting.acknowledge(verdicts=1, basis=0)
-    assert sitting.transact(put(2, reads=seen(1))).is_accepted
+    assert sitting.transact(put(2, reads=seen(1))).accepted
     sitting.acknowledge(verdicts=2, basis=2)
     assert code(sitting.transact(put(3, reads=seen(1), basis=2))) == "invalid_input"
 
@@ -295,7 +297,7 @@ def test_a_commit_that_is_not_allowed_is_a_verdict(port: BreakingPort, space: Sp
     desk = Desk(port, space.did, randomness=SeededIds(2), admit=AdmittingPort)
     sitting = desk.open()
     assert code(sitting.transact(put(1, B))) == "denied"
-    assert sitting.transact(put(2)).is_accepted
+    assert sitting.transact(put(2)).accepted
     again(desk, sitting).confirm()
     with pytest.raises(SessionRevoked):
         sitting.transact(put(3))  # the guard is there, though the wrapper does not see it
@@ -311,7 +313,7 @@ def test_a_key_that_was_used_answers_its_commit_and_writes_nothing(
     space.set(B, 1)
     sitting = desk.open()
     verdict = sitting.transact(put(1, key="k"))
-    assert (verdict.is_accepted, verdict.version, space.version) == (True, 1, 2)
+    assert (verdict.accepted, verdict.version, space.version) == (True, 1, 2)
     sitting = again(desk, sitting)
     assert sitting.transact(put(1, key="k")).version == 1
     assert code(sitting.transact(put(2, key="k"))) == "payload_mismatch"
@@ -416,13 +418,13 @@ def test_gc_keeps_what_was_touched(desk: Desk, space: Space) -> None:
 
 
 def test_a_log_without_what_the_client_has_seen_has_diverged(desk: Desk, space: Space) -> None:
-    sitting = desk.open(seen=Seen(0, None))
+    sitting = desk.open(seen=Mark(0, None))
     sitting.transact(put(1))
-    for wrong in (Seen(1, "0" * 64), Seen(2, space.head), Seen(0, "0" * 64)):
+    for wrong in (Mark(1, "0" * 64), Mark(2, space.head), Mark(0, "0" * 64)):
         with pytest.raises(Diverged):
             desk.open(session=sitting.session, token=sitting.token, seen=wrong)
     sitting.transact(put(2))  # nothing was opened
-    desk.open(session=sitting.session, token=sitting.token, seen=Seen(1, space.at(1).head))
+    desk.open(session=sitting.session, token=sitting.token, seen=Mark(1, space.at(1).head))
 
 
 def test_a_closed_session_leaves_nothing(desk: Desk, space: Space) -> None:
@@ -454,7 +456,7 @@ def test_a_full_window_decides_nothing_until_verdicts_are_acknowledged(
     assert [row.key for row in rows(space, "verdict")] == [
         verdict_key(sitting.session, local) for local in (2, 3)
     ]
-    assert sitting.transact(put(4)).is_accepted
+    assert sitting.transact(put(4)).accepted
 
 
 def test_rows_are_small(desk: Desk, space: Space) -> None:
@@ -481,7 +483,7 @@ def test_an_erasure_drops_the_digests_of_commits_that_wrote_the_entity(
     space.erase(A, reason="asked to")
     kept = [row.body["payload"] is not None for row in rows(space, "verdict")]
     assert kept == [False, True, False]
-    assert sitting.transact(put(4, B, basis=3)).is_accepted
+    assert sitting.transact(put(4, B, basis=3)).accepted
     sitting = again(desk, sitting)
     assert sitting.transact(put(1)).version == 1
     with pytest.raises(PayloadMismatch):
@@ -504,8 +506,8 @@ def test_after_an_unknown_outcome_the_same_commit_is_decided_once(
         sitting.transact(sent)
     if goes_on:
         sitting = again(desk, sitting)
-    assert sitting.transact(sent).is_accepted == (fails is MakeCommit)
-    assert sitting.transact(put(2, B)).is_accepted
+    assert sitting.transact(sent).accepted == (fails is MakeCommit)
+    assert sitting.transact(put(2, B)).accepted
     assert space.version == (2 if fails is MakeCommit else 1)
 
 
@@ -526,7 +528,7 @@ def test_a_verdict_that_a_crash_has_left_counts_as_nothing(
     assert moves is not None
     after = again(desk, sitting)
     assert (after.decided, after.verdicts()) == (0, [])
-    assert after.transact(put(1)).is_accepted
+    assert after.transact(put(1)).accepted
     with pytest.raises(SessionRevoked):
         Sitting.abandon(sitting, 1)
-    assert again(desk, after).verdicts()[0].is_accepted
+    assert again(desk, after).verdicts()[0].accepted

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from rote.contract import all_sides
+from rote.contract.sync import Mark, Transact
 from rote.errors import PayloadMismatch, SessionExpired, SessionRevoked
-from rote.sessions.desk import Desk, Seen
-from rote.sessions.sittings import Sent, Sitting
+from rote.sessions.desk import Desk
+from rote.sessions.sittings import Sitting
 from rote.space import Store
 from rote.testing.sources import SeededIds
 from rote.testing.space_suite.ground import A, B, SpaceGround, port_of, put
@@ -18,9 +19,9 @@ class SharedSessionTests(SpaceGround):
         port = port_of(self.store if store is None else store)
         return Desk(port, self.did, randomness=SeededIds(seed), principal="one")
 
-    def own_commit(self, local: int, *layers: int, id: str = A, **more: Any) -> Sent:
-        reads = [{"id": id, "version": 0, "layers": list(layers)}] if layers else None
-        return Sent(local, 0, [put(id, local)], reads=reads, **more)
+    def own_commit(self, local: int, *layers: int, id: str = A, **more: Any) -> Transact:
+        reads = [{"id": id, "version": 0, "layers": list(layers)}] if layers else []
+        return Transact(local, 0, [put(id, local)], reads=reads, **more)
 
     def session_rows(self, kind: str, store: Store | None = None) -> list[Any]:
         port = port_of(self.store if store is None else store)
@@ -80,7 +81,7 @@ class SharedSessionTests(SpaceGround):
         sitting = self.session_desk().open()
         made = sitting.transact(self.own_commit(1))
         again = self.session_desk(seed=2).open(
-            session=sitting.session, token=sitting.token, seen=Seen(made.version, made.hash)
+            session=sitting.session, token=sitting.token, seen=Mark(made.version, made.hash)
         )
         assert again.decided == 1
         assert self.space.verify().ok

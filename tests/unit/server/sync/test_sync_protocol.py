@@ -11,7 +11,7 @@ import rote
 from rote.access.session_openings import sign_opening
 from rote.server.sync import connection as connection_module
 from rote.server.sync import sessions as sessions_module
-from rote.server.sync import steps as steps_module
+from rote.sessions import steps as steps_module
 from rote.testing.serving import serving
 from rote.values import Identity, canonical
 from rote.values.sync_limits import SYNC_FIRST_BYTES_MAX

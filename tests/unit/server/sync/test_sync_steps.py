@@ -8,8 +8,8 @@ import pytest
 
 import rote
 from rote.server import serving as serving_module
-from rote.server.sync import session as session_module
-from rote.server.sync import steps as steps_module
+from rote.sessions import flow as flow_module
+from rote.sessions import steps as steps_module
 from rote.testing.frames import Folded
 from rote.testing.keys import did_of
 from rote.testing.serving import serving
@@ -193,7 +193,7 @@ def test_a_client_that_takes_no_byte_is_cut() -> None:
 def test_a_step_without_anything_to_say_comes_now_and_then(
     server: Served, line: SyncLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_module, "SYNC_EMPTY_SECONDS", 0.5)
+    monkeypatch.setattr(flow_module, "SYNC_EMPTY_SECONDS", 0.5)
     opened(server, line, watches={"a": NOTES})
     step_of(line)
     begun = server.server.app.monotonic()

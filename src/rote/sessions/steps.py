@@ -1,9 +1,10 @@
 """Steps: all watches of a session go on to one version together.
 
     head ──> every watch advances to it ──> a step: their frames, each entity once
+                                             ├─> whole, for a client in this process
                                              └─> parts of bounded size, made one at a time
 
-Everything here runs on threads.
+A step waits for the verdicts of what it shows, and for room: at most SYNC_WINDOW are unacknowledged.
 """
 
 from bisect import bisect_left
@@ -15,10 +16,14 @@ from msgspec.json import encode
 
 from rote.contract import Head, Port, View, Watching
 from rote.contract.commands import GetHead, GetVersions, Watch
-from rote.contract.sync import Mark, Sync, WatchPart, encode_push
-from rote.errors import Busy, Compacted, Diverged, InvalidInput, Unavailable, VersionNotFound
+from rote.contract.sync import Sync, WatchPart, encode_push
+from rote.errors import Busy, Compacted, InvalidInput, LimitExceeded, Unavailable
 from rote.values import canonical
-from rote.values.sync_limits import SYNC_PART_BYTES_MAX, SYNC_PART_STATES_MAX
+from rote.values.sync_limits import (
+    SYNC_PART_BYTES_MAX,
+    SYNC_PART_STATES_MAX,
+    SYNC_WATCHES_MAX,
+)
 
 _ATTEMPTS_MAX = 8
 
@@ -43,7 +48,7 @@ class Step(Struct, frozen=True):
     def parts(self, decided: int) -> Iterator[bytes]:
         """Yield the messages of the step; all but the last say that there is more."""
         states, shown = self._states()
-        begin, is_first = 0, True
+        begin = 0
         while True:
             encoded: list[Raw] = []
             size = 0
@@ -55,21 +60,32 @@ class Step(Struct, frozen=True):
                 size += len(data)
             end = begin + len(encoded)
             more = end < len(states)
-            yield encode_push(
-                Sync(
-                    to=self.head.version,
-                    hash=self.head.hash,
-                    at=self.head.at,
-                    decided=decided,
-                    erased=self.erased,
-                    states=encoded,
-                    watches=self._watches(shown, begin, end, is_first=is_first, is_last=not more),
-                    more=more,
-                )
-            )
+            yield encode_push(self._part(decided, encoded, shown, begin, more=more))
             if not more:
                 return
-            begin, is_first = end, False
+            begin = end
+
+    def whole(self, decided: int) -> Sync:
+        """Return the step as one message."""
+        states, shown = self._states()
+        return self._part(decided, [Raw(encode(each)) for each in states], shown, 0, more=False)
+
+    def _part(
+        self,
+        decided: int,
+        states: list[Raw],
+        shown: dict[str, list[int]],
+        begin: int,
+        *,
+        more: bool,
+    ) -> Sync:
+        watches = self._watches(
+            shown, begin, begin + len(states), is_first=begin == 0, is_last=not more
+        )
+        head = self.head
+        return Sync(
+            head.version, head.hash, head.at, decided, self.erased, states, watches, more=more
+        )
 
     def _states(self) -> tuple[list[dict[str, Any]], dict[str, list[int]]]:
         """Return every state once, in the order of ids, and for each watch those that it shows."""
@@ -110,22 +126,9 @@ class LiveWatches:
         self._watches: dict[str, LiveWatch] = {}
         self.reached = 0  # all that there is to say up to this version was said, or is in a step
 
-    def __len__(self) -> int:
-        return len(self._watches)
-
-    def check_mark(self, mark: Mark | None) -> int | None:
-        """Return the version to go on from, None to start over; Diverged when the log has not seen it."""
-        if mark is None:
-            return None
-        try:
-            head = self._port.answer(self._space, GetHead(mark.version))
-        except VersionNotFound as error:
-            raise diverged(mark) from error
-        except Compacted:
-            return None
-        if head.hash != mark.hash:
-            raise diverged(mark)
-        return mark.version
+    @property
+    def names(self) -> set[str]:
+        return set(self._watches)
 
     def head(self) -> int:
         return self._port.answer(self._space, GetHead()).version
@@ -150,6 +153,13 @@ class LiveWatches:
                     f"watches: {name!r} is another query already; take another name",
                     argument="watches",
                 )
+        if len(self._watches) + len(new) > SYNC_WATCHES_MAX:
+            raise LimitExceeded(
+                "the watches of a session",
+                size=len(self._watches) + len(new),
+                limit=SYNC_WATCHES_MAX,
+                advice="remove some, or open another session",
+            )
         return new
 
     def replace(self, begun: Mapping[str, LiveWatch]) -> None:
@@ -210,14 +220,6 @@ class LiveWatches:
             watching = self._port.watch(self._space, Watch(query, View(), None))
         branch = query.get("branch")
         return LiveWatch(query, text, branch if type(branch) is str else "main", watching)
-
-
-def diverged(mark: Mark) -> Diverged:
-    return Diverged(
-        f"the log has no commit {mark.version} of that hash: it was restored from a backup, or written"
-        " anew; start over",
-        version=mark.version,
-    )
 
 
 def _text(query: Any) -> str:
