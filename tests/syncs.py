@@ -25,7 +25,7 @@ class SyncLine:
         self.socket: ClientConnection = self._connecting.__enter__()
         self._last = 0
         self._pushes: list[Any] = []
-        self._answers: dict[int, Any] = {}
+        self.answers: dict[int, Any] = {}  # that nobody has taken
 
     def __enter__(self) -> "SyncLine":
         return self
@@ -42,9 +42,9 @@ class SyncLine:
 
     def answer(self, id: int) -> Any:
         """Return the answer to a request; pushes that come before are kept."""
-        while id not in self._answers:
+        while id not in self.answers:
             self._take()
-        return self._answers.pop(id)
+        return self.answers.pop(id)
 
     def ask(self, type: str, **members: Any) -> Any:
         """Return what a request is answered with; AssertionError for an error."""
@@ -75,9 +75,18 @@ class SyncLine:
 
     def open(self, space: str, token: str | None, **members: Any) -> Any:
         """Say hello, and open an ephemeral session."""
+        return self.sit(space, token, ephemeral=True, **members)
+
+    def sit(self, space: str, bearer: str | None, **members: Any) -> Any:
+        """Say hello, and open a session that lasts."""
         self.hello()
-        auth = {} if token is None else {"auth": {"token": token}}
-        return self.ask("session.open", space=space, ephemeral=True, **auth, **members)
+        auth = {} if bearer is None else {"auth": {"token": bearer}}
+        return self.ask("session.open", space=space, **auth, **members)
+
+    def sit_refused(self, space: str, bearer: str | None, **members: Any) -> Any:
+        """Say hello, and return the error that an opening is answered with."""
+        self.hello()
+        return self.refused("session.open", space=space, auth={"token": bearer}, **members)
 
     def closed(self) -> int:
         """Return the code with which the server closes, when it does so next."""
@@ -96,6 +105,6 @@ class SyncLine:
         message = self.socket.recv(timeout=SECONDS_MAX)
         found: Any = decode(message, depth_max=90)
         if "id" in found:
-            self._answers[found["id"]] = found
+            self.answers[found["id"]] = found
         else:
             self._pushes.append(found)

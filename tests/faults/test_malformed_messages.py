@@ -97,11 +97,16 @@ def ask(server: Served, target: str) -> Reply:
 def send_messages(server: Served, random: Random, count: int) -> None:
     good = messages(server)
     line: SyncLine | None = None
+    held: dict[str, Any] = {}  # one session that lasts, which is opened again and again
     for number in range(count):
         if line is None:
             line = SyncLine(server.server.url).__enter__()
-            if random.random() < 0.8:
+            how = random.random()
+            if how < 0.4:
                 line.open(server.space.name, server.server.token)
+            elif how < 0.8:
+                found = line.sit(server.space.name, server.server.token, **held)
+                held = {name: found[name] for name in ("session", "token")}
         message = {"id": 10_000 + number, **random.choice(good)}
         data = spoilt(random, message)
         line.socket.send(data, text=True)
@@ -122,7 +127,7 @@ def is_closed(line: SyncLine) -> bool:
         ), closed  # fmt: skip
         return True
     line.kept.clear()
-    line._answers.clear()
+    line.answers.clear()
     return False
 
 

@@ -43,17 +43,16 @@ class WaitingFrame:
         """Whether a first frame has come from the server."""
         return self._came_to is not None
 
-    def take_in(self, to: int, parts: list[tuple[WatchPart, list[Raw]]]) -> None:
-        """Take in a frame of the server, in its parts."""
-        if parts[0][0].start is None:
+    def take_in(self, to: int, part: WatchPart, states: list[Raw]) -> None:
+        """Take in a frame of the server: the share of a watch in a step."""
+        if part.start is None:
             self._states, self._starts_over, self._is_all_known = {}, True, True
-        for part, states in parts:
-            for id in part.removes:
-                self._states[id] = None
-            for place in part.upserts:
-                data = states[place]
-                self._states[_head_of(data).id] = data
-        self._truncated = parts[-1][0].truncated
+        for id in part.removes:
+            self._states[id] = None
+        for place in part.upserts:
+            data = states[place]
+            self._states[_head_of(data).id] = data
+        self._truncated = part.truncated
         self._came_to = to
 
     def frame(self, reached: int) -> dict[str, Any] | None:

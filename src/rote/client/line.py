@@ -14,32 +14,23 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-from websockets.exceptions import ConnectionClosed, WebSocketException
-from websockets.sync.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
+from websockets.sync.client import ClientConnection
 
 from rote.client.calls import Calls
 from rote.client.frames import WaitingFrame
+from rote.client.sockets import NEVER_AGAIN, OPENING_IDS, code_of, connect, open_session
 from rote.contract import sync as wire
-from rote.errors import InternalError, InvalidInput, RoteError, Unavailable
+from rote.errors import InternalError, RoteError, Unavailable
 from rote.values.client_limits import (
-    CONNECT_SECONDS_MAX,
-    LINE_CLOSE_SECONDS,
     LINE_LOOK_SECONDS,
     PAUSE_SECONDS_MAX,
     PAUSE_SECONDS_MIN,
 )
-from rote.values.limits import MESSAGE_BYTES_MAX
 from rote.values.sync_limits import (
-    SYNC_PING_SECONDS,
-    SYNC_PONG_SECONDS,
     SYNC_WATCHES_MAX,
     SYNC_WINDOW,
 )
-
-# The server has not understood this client, which will not speak otherwise the next time.
-_NEVER_AGAIN = (
-    wire.BINARY, wire.NOT_UTF8, wire.TOO_LARGE, wire.UNANSWERABLE, wire.NO_COMMON_PROTOCOL,
-)  # fmt: skip
 
 
 class Watched:
@@ -237,7 +228,7 @@ class Line:
                 continue
             except (WebSocketException, OSError, EOFError) as lost:
                 error: RoteError = self._lost(lost)
-                if _code_of(lost) in _NEVER_AGAIN:
+                if code_of(lost) in NEVER_AGAIN:
                     self._fail(error)
             except RoteError as refused:
                 error = refused
@@ -276,21 +267,7 @@ class Line:
 
     def _converse(self, bearer: str | None) -> None:
         """Open a session and take its messages until the line breaks, or nobody needs it."""
-        pool = self._calls.pool
-        made = pool.connect(self._calls.now() + CONNECT_SECONDS_MAX)
-        made.settimeout(None)
-        with connect(
-            f"ws://{pool.address.named}/v1/sync",
-            sock=made,
-            compression=None,
-            open_timeout=CONNECT_SECONDS_MAX,
-            close_timeout=LINE_CLOSE_SECONDS,
-            ping_interval=SYNC_PING_SECONDS,
-            ping_timeout=SYNC_PONG_SECONDS,
-            max_size=MESSAGE_BYTES_MAX,
-            proxy=None,
-            user_agent_header=None,
-        ) as socket:
+        with connect(self._calls) as socket:
             try:
                 self._open(socket, bearer)
                 while not self._is_over():
@@ -303,23 +280,18 @@ class Line:
 
     def _open(self, socket: ClientConnection, bearer: str | None) -> None:
         """Say hello, open the session with the watches that are held, and add the others."""
-        self._exchange(socket, wire.Hello(wire.PROTOCOL), 1)
         with self._changed:
             held = {name: each for name, each in self._watches.items() if each.is_held}
             seen = self._seen if held else None
-        self._exchange(
-            socket,
-            wire.OpenSession(
-                self._space,
-                auth=None if bearer is None else {"token": bearer},
-                ephemeral=True,
-                watches={name: each.query for name, each in held.items()},
-                seen=seen,
-            ),
-            2,
+        opening = wire.OpenSession(
+            self._space,
+            ephemeral=True,
+            watches={name: each.query for name, each in held.items()},
+            seen=seen,
         )
+        open_session(socket, opening, bearer)
         with self._changed:
-            self._last_id = 2
+            self._last_id = OPENING_IDS
             self._answers = {}
             self._socket = socket
             self._trouble = None
@@ -332,14 +304,6 @@ class Line:
             if more:
                 self._answers.pop(self._send(wire.AddWatches(more)), None)
             self._changed.notify_all()
-
-    def _exchange(self, socket: ClientConnection, request: wire.Request, id: int) -> None:
-        socket.send(wire.encode_request(request, id), text=True)
-        message = wire.decode_from_server(socket.recv(timeout=CONNECT_SECONDS_MAX, decode=False))
-        if not isinstance(message, wire.Answer) or message.id != id:
-            raise InvalidInput("the server answers something else than it was asked")
-        if message.error is not None:
-            raise RoteError.from_dict(message.error)
 
     def _next(self, socket: ClientConnection) -> None:
         """Take the next message, if one comes before long."""
@@ -362,18 +326,16 @@ class Line:
     def _step(self) -> None:
         """Take in a step whose last part has come, and acknowledge it."""
         parts, self._parts = self._parts, []
-        last = parts[-1]
-        names = {name for part in parts for name in part.watches}
-        for name in names:
+        step = wire.joined(parts)
+        for name, part in step.watches.items():
             watched = self._watches.get(name)
             if watched is not None:
-                told = [(p.watches[name], p.states) for p in parts if name in p.watches]
-                watched.waiting.take_in(last.to, told)
+                watched.waiting.take_in(step.to, part, step.states)
                 watched.is_held = True
-        self._seen = wire.Mark(last.to, last.hash)
-        self._reached = max(self._reached, last.to)
+        self._seen = wire.Mark(step.to, step.hash)
+        self._reached = max(self._reached, step.to)
         self._steps += 1
-        self._answers.pop(self._send(wire.Ack(to=last.to)), None)
+        self._answers.pop(self._send(wire.Ack(to=step.to)), None)
         self._changed.notify_all()
 
     def _let_leave(self) -> None:
@@ -384,8 +346,3 @@ class Line:
                 gone.append(name)
         if gone and self._watches and self._socket is not None:
             self._answers.pop(self._send(wire.RemoveWatches(gone)), None)
-
-
-def _code_of(lost: Exception) -> int | None:
-    """Return the code with which the server has closed; None when it has not."""
-    return lost.rcvd.code if isinstance(lost, ConnectionClosed) and lost.rcvd is not None else None

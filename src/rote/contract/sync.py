@@ -8,12 +8,14 @@ What a server gets is decoded strictly: an unknown member or a wrong shape is re
 names it. What a client gets may have more members than it knows.
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw, Struct
 
 from rote.contract.verdicts import Verdict
+from rote.contract.wire import encode_members
 from rote.errors import InvalidInput, LimitExceeded, RoteError
 from rote.values import decode
 from rote.values.limits import DEPTH_MAX, INTEGER_MAX, MESSAGE_BYTES_MAX, MESSAGE_LEVELS
@@ -197,8 +199,13 @@ def _is_id(id: Any) -> bool:
 
 
 def encode_request(request: Request, id: int) -> bytes:
-    kind = type(request)
-    return _encode({"type": _TYPES[kind], "id": id, **msgspec.structs.asdict(request)})
+    """Return a request as it is sent; InvalidInput for what JSON cannot carry."""
+    members = {name: _plain(part) for name, part in msgspec.structs.asdict(request).items()}
+    return encode_members({"type": _TYPES[type(request)], "id": id, **members})
+
+
+def _plain(part: Any) -> Any:
+    return msgspec.structs.asdict(part) if isinstance(part, Mark) else part
 
 
 def check_request(request: Request) -> None:
@@ -347,6 +354,22 @@ def encode_failure(id: int, error: RoteError) -> bytes:
 
 def encode_push(push: Push) -> bytes:
     return _encode(push)
+
+
+def joined(parts: Sequence[Sync]) -> Sync:
+    """Return the step that came in these parts as one."""
+    last = parts[-1]
+    if len(parts) == 1:
+        return last
+    states: list[Raw] = []
+    watches: dict[str, WatchPart] = {}
+    for part in parts:
+        for name, told in part.watches.items():
+            before = watches.get(name) or WatchPart(told.start, [], told.removes)
+            shown = [*before.upserts, *(len(states) + place for place in told.upserts)]
+            watches[name] = WatchPart(before.start, shown, before.removes, told.truncated)
+        states += part.states
+    return msgspec.structs.replace(last, states=states, watches=watches)
 
 
 def decode_from_server(data: str | bytes) -> Answer | Push | None:

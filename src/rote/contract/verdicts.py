@@ -30,7 +30,7 @@ class _Told(Struct):
     hash: str | None = None
     at: str | None = None
     error: dict[str, Any] | None = None
-    commit: Raw | None = None
+    commit: Raw = Raw(b"")
 
 
 _decode = Decoder(_Told).decode
@@ -45,7 +45,8 @@ def encode_verdict(verdict: Verdict) -> Raw:
     return Raw(encode({**shown, "commit": Raw(encode_value(commit))}))
 
 
-def decode_verdict(data: Raw | bytes) -> Verdict:
-    told = _decode(data)
-    commit = None if told.commit is None else decode_value(Commit, bytes(told.commit))
+def decode_verdict(verdict: Raw | bytes) -> Verdict:
+    told = _decode(verdict)
+    data = bytes(told.commit)
+    commit = decode_value(Commit, data) if data else None
     return Verdict(**{**structs.asdict(told), "commit": commit})

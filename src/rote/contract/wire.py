@@ -174,6 +174,18 @@ def decode_answer(row: Row, message: Message) -> Any:
     return _coder(kind).value(plain if row.member is None else plain[row.member])
 
 
+def encode_members(members: dict[str, Any]) -> bytes:
+    """Return an object as JSON; InvalidInput for what JSON cannot carry.
+
+    Its operations may hold values that are encoded already.
+    """
+    _checked(members)
+    operations: Any = members.get("operations")
+    if type(operations) in (list, tuple) and all(type(each) is dict for each in operations):
+        members = {**members, "operations": _operations(operations)}
+    return _encoded(members)
+
+
 def encode_error(error: RoteError) -> bytes:
     return _encoded({"error": error.to_dict()})
 

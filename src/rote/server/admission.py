@@ -18,6 +18,7 @@ from rote.access.rights import Held
 from rote.contract import (
     Caller,
     OnlyIf,
+    Port,
     PortLayer,
     SpaceInfo,
     SpacePage,
@@ -83,13 +84,17 @@ class AdmittedPort(PortLayer):
         *,
         space: str = "",
         asked: str = "",
+        port: Port | None = None,
     ) -> None:
-        """space, asked  the did, and what the principal calls it; empty for a command to the store"""
-        super().__init__(gates.port_of(principal.author))
+        """
+        space, asked  the did, and what the principal calls it; empty for a command to the store
+        port          to ask instead of the store's own, bound to the principal as well
+        """
+        super().__init__(gates.port_of(principal.author) if port is None else port)
         self.gates = gates
         self.principal = principal
         self.space = space
-        self._asked = asked
+        self.asked = asked
         self._row = row
         self._named: Named | None = None
 
@@ -151,7 +156,7 @@ class AdmittedPort(PortLayer):
         """Return what the principal holds now."""
         if space != self.space or not space:
             raise InternalError("a command went to a space that its principal was not let into")
-        return self.gates.look(self.principal, space, self._asked)
+        return self.gates.look(self.principal, space, self.asked)
 
     def _judge(self, look: Look, command: c.Command[Any]) -> Held:
         row = self._row

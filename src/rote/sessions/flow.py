@@ -1,13 +1,21 @@
 """The flow of steps: when the next one is due, and how many are on their way."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rote.contract import Port
-from rote.contract.sync import AddWatches, Mark, RemoveWatches, SetWatches, WatchRequest
+from rote.contract.sync import (
+    AddWatches,
+    Mark,
+    Opened,
+    RemoveWatches,
+    SetWatches,
+    WatchRequest,
+)
 from rote.errors import InvalidInput
 from rote.sessions.marks import known_since
+from rote.sessions.sittings import Sitting
 from rote.sessions.steps import LiveWatch, LiveWatches, Step
 from rote.values.sync_limits import SYNC_EMPTY_SECONDS, SYNC_WINDOW
 
@@ -87,13 +95,14 @@ class StepFlow:
             for name in names:
                 self._ready.frames.pop(name, None)
 
-    def next(self, now: float, *, own: int, is_told: Callable[[], bool]) -> Step | None:
-        """Return the step that is to be sent now; None when nothing is due, or there is no room.
+    def ready(self, now: float, *, own: int = 0) -> Step | None:
+        """Return the step that is due; None when none is, or there is no room.
 
-        now      seconds of a clock that only goes forward
-        own      the version of the newest commit of the session itself: what shows it is not put off
-        is_told  whether the verdicts of all that was decided up to now were sent; asked after the
-                 version of a step is known
+        It may be sent when afterwards the verdicts of all that was decided were; otherwise it is asked
+        for again.
+
+        now  seconds of a clock that only goes forward
+        own  the version of the newest commit of the session itself: what shows it is not put off
         """
         if not self.has_room:
             return None
@@ -108,13 +117,14 @@ class StepFlow:
             is_own = self.to < own <= step.head.version
             if not is_own and now < self._said + SYNC_EMPTY_SECONDS:
                 return None
-        if not is_told():
-            return None
+        return step
+
+    def sent(self, step: Step, now: float) -> None:
+        """Note that the step that was ready is sent now."""
         self._ready = None
         self.to = self.reached = step.head.version
         self._said = now
         self._unacked.append(self.to)
-        return step
 
     @property
     def due(self) -> float | None:
@@ -123,3 +133,17 @@ class StepFlow:
 
     def close(self) -> None:
         self.watches.close()
+
+
+def opened_of(sitting: Sitting, flow: StepFlow) -> Opened:
+    """Return what a client is told of its opening; the head is not older than any verdict."""
+    verdicts = tuple(sitting.verdicts())
+    return Opened(
+        sitting.space,
+        sitting.session,
+        sitting.token,
+        flow.watches.head(),
+        resumed=sitting.is_resumed,
+        decided=sitting.decided,
+        verdicts=verdicts,
+    )

@@ -26,7 +26,7 @@ from rote.errors import (
     Unavailable,
 )
 from rote.sessions.desk import Desk
-from rote.sessions.flow import StepFlow
+from rote.sessions.flow import StepFlow, opened_of
 from rote.sessions.sittings import Sitting
 from rote.values.limits import WATCH_LOOK_SECONDS, WATCH_PAUSE_SECONDS
 from rote.values.session_limits import (
@@ -54,18 +54,8 @@ class LocalLinker:
         sitting = Desk(self._port, space, randomness=self._randomness).open(
             session=opening.session, token=opening.token, seen=opening.seen
         )
-        verdicts = sitting.verdicts()
-        head = flow.watches.head()  # not older than any verdict
-        flow.open(begun, head)
-        opened = wire.Opened(
-            space,
-            sitting.session,
-            sitting.token,
-            head,
-            resumed=sitting.is_resumed,
-            decided=sitting.decided,
-            verdicts=tuple(verdicts),
-        )
+        opened = opened_of(sitting, flow)
+        flow.open(begun, opened.version)
         return LocalLink(sitting, flow, opened)
 
 
@@ -209,22 +199,20 @@ class LocalLink:
         """Make the next step, if one is due; end when the session is not here any more."""
         self._looked = now
         try:
-            step = self._flow.next(now, own=self._own, is_told=self._is_told)
-            if step is not None:
-                self._said = self._checked = now
+            step = self._flow.ready(now, own=self._own)
+            if step is None and now < self._checked + SESSION_LOOK_SECONDS:
+                return
+            self._checked = now
+            if self._sitting.is_told(self._told) and step is not None:
+                self._flow.sent(step, now)
+                self._said = now
                 self._messages.append(step.whole(self._told))
-            elif now >= self._checked + SESSION_LOOK_SECONDS:
-                self._checked = now
-                self._is_told()
         except (SessionRevoked, SessionExpired) as error:
             self._revoke(error)
         except Busy:
             return  # the next look tries again
         except Unavailable as error:
             self._finish(ended("later", str(error)))
-
-    def _is_told(self) -> bool:
-        return self._sitting.is_told(self._told)
 
     def _revoke(self, error: RoteError) -> None:
         is_gone = isinstance(error, SessionExpired)

@@ -97,7 +97,7 @@ class Sitting:
     ) -> None:
         self._port = port
         self._commits = commits
-        self._space = space
+        self.space = space
         self._row = session_in(row)
         self._fence = row.fence
         self._token = sha256_hex(token.encode())
@@ -110,6 +110,11 @@ class Sitting:
         self._fences: dict[int, int] = {}  # of the rows of verdicts
         if is_resumed:
             self._load()
+
+    @property
+    def opens(self) -> int:
+        """The number of this opening; the highest has the session."""
+        return self._row.opens
 
     @property
     def decided(self) -> int:
@@ -174,10 +179,10 @@ class Sitting:
         """End the session: nothing of it is left."""
         with self._turn:
             try:
-                self._port.answer(self._space, DropSide(SESSION, self.session, self._fence))
+                self._port.answer(self.space, DropSide(SESSION, self.session, self._fence))
             except Denied as error:
                 self._check_ours(error)
-                self._port.answer(self._space, DropSide(SESSION, self.session, self._fence))
+                self._port.answer(self.space, DropSide(SESSION, self.session, self._fence))
             self._drop(list(self._window))
 
     def is_told(self, told: int) -> bool:
@@ -186,13 +191,12 @@ class Sitting:
         SessionRevoked when another opening has the session, SessionExpired when it is gone: what its
         commits have changed is not for this client to see without their verdicts.
         """
-        with self._turn:
-            row = self._port.answer(self._space, GetSide(SESSION, self.session))
-            if row is None:
-                raise SessionExpired("this session was closed; open another one")
-            body = session_in(row)
-            self._check_opens(body)
-            return body.decided <= told
+        row = self._port.answer(self.space, GetSide(SESSION, self.session))
+        if row is None:
+            raise SessionExpired("this session was closed; open another one")
+        body = session_in(row)
+        self._check_opens(body)
+        return body.decided <= told
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -237,7 +241,7 @@ class Sitting:
         if not kept.is_accepted:
             return Verdict(local, False, kept.version, error=dict(kept.error or {}))
         if commit is None:
-            head = self._port.answer(self._space, GetHead(kept.version))
+            head = self._port.answer(self.space, GetHead(kept.version))
             return Verdict(local, True, kept.version, head.hash, _shown(head.at))
         return Verdict(local, True, kept.version, commit.hash, commit.at, commit=commit)
 
@@ -270,7 +274,7 @@ class Sitting:
         if type(sent.basis) is not int or sent.basis < 0:
             raise InvalidInput("basis is a version, an integer from 0 on")
         reads = admitted_reads(sent.reads, self._window, local=sent.local, basis=sent.basis)
-        newest = self._port.answer(self._space, GetHead()).version
+        newest = self._port.answer(self.space, GetHead()).version
         if sent.basis > newest:
             raise InvalidInput(f"the basis is version {sent.basis}, the newest is {newest}")
         self._port.guards = (
@@ -291,7 +295,7 @@ class Sitting:
             meta=sent.meta,
             unerased_since=sent.basis,
         )
-        return self._commits.answer(self._space, command)
+        return self._commits.answer(self.space, command)
 
     def _accepted(
         self, sent: Transact, payload: str | None, commit: Commit, moved: SessionBody
@@ -299,7 +303,7 @@ class Sitting:
         made = VerdictBody(commit.version, payload)
         if sent.key is not None:
             row = self._port.answer(
-                self._space, GetSide(VERDICT, verdict_key(self.session, sent.local))
+                self.space, GetSide(VERDICT, verdict_key(self.session, sent.local))
             )
             if row is None or row.fence <= self._fences.get(sent.local, 0):
                 # The key was used before: nothing was committed, and no guard has moved.
@@ -312,7 +316,7 @@ class Sitting:
         return self._verdict(sent.local, commit)
 
     def _reject(self, local: int, payload: str | None, error: RoteError) -> Verdict:
-        head = self._port.answer(self._space, GetHead())
+        head = self._port.answer(self.space, GetHead())
         self._put_verdict(local, VerdictBody(head.version, payload, stored_error(error)))
         self._move(self._after(local))
         return self._verdict(local)
@@ -322,7 +326,7 @@ class Sitting:
         for _ in range(SESSION_ATTEMPTS_MAX):
             command = PutSide(VERDICT, key, verdict.body(), self._fences.get(local, 0))
             try:
-                row = self._port.answer(self._space, command)
+                row = self._port.answer(self.space, command)
             except Denied as error:
                 self._check_ours(error)
                 continue
@@ -346,7 +350,7 @@ class Sitting:
         moved = structs.replace(row, tokens=(self._token,), touched=now_of(self._port))
         try:
             command = PutSide(SESSION, self.session, moved.body(), self._fence)
-            self._fence = self._port.answer(self._space, command).fence
+            self._fence = self._port.answer(self.space, command).fence
         except RoteError as error:
             self._forget_undecided()
             if not isinstance(error, Denied):
@@ -375,7 +379,7 @@ class Sitting:
             raise error
         # The rows of verdicts first: if the session is ours afterwards, nobody else has moved them.
         window, fences = self._stored_window()
-        row = self._port.answer(self._space, GetSide(SESSION, self.session))
+        row = self._port.answer(self.space, GetSide(SESSION, self.session))
         if row is None:
             raise SessionRevoked("this session was closed; nothing was decided")
         body = session_in(row)
@@ -398,7 +402,7 @@ class Sitting:
         fences: dict[int, int] = {}
         after, beyond = f"{self.session}:", f"{self.session};"
         while True:
-            page = self._port.answer(self._space, ListSides(VERDICT, after, PAGE_MAX))
+            page = self._port.answer(self.space, ListSides(VERDICT, after, PAGE_MAX))
             for row in page.rows:
                 if row.key >= beyond:
                     return window, fences
@@ -427,7 +431,7 @@ class Sitting:
     def _drop(self, locals: list[int]) -> None:
         rows = [(verdict_key(self.session, each), self._fences[each]) for each in locals]
         for start in range(0, len(rows), PAGE_MAX):
-            self._port.answer(self._space, DropSides(VERDICT, rows[start : start + PAGE_MAX]))
+            self._port.answer(self.space, DropSides(VERDICT, rows[start : start + PAGE_MAX]))
         for local in locals:
             del self._window[local], self._fences[local]
 

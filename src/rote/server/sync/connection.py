@@ -1,6 +1,7 @@
 """One connection of `/v1/sync`: hello, then one session, until either side ends it.
 
-    messages ──> in their turn: hello, session.open, watch.*, ack, session.close
+    messages ──> in their turn: hello, session.open, watch.*, acks of steps
+             ├─> one after the other: commits, acks of verdicts, session.close (decisions.py)
              └─> beside each other: calls, on threads of the pool
 
 The event loop moves messages; parsing of large ones, rights, and the store are on threads.
@@ -8,6 +9,7 @@ The event loop moves messages; parsing of large ones, rights, and the store are 
 
 import asyncio
 import traceback
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +19,23 @@ from uvicorn.protocols.utils import ClientDisconnected
 from rote.access.encoding import to_base64url
 from rote.access.refusals import unauthenticated
 from rote.contract import sync as wire
-from rote.errors import Denied, InternalError, InvalidInput, NotFound, RoteError, Unavailable
+from rote.errors import (
+    Denied,
+    InternalError,
+    InvalidInput,
+    NotFound,
+    RoteError,
+    SessionExpired,
+    SessionRevoked,
+    Unavailable,
+)
 from rote.server.access_log import Entry, FailedEntry
 from rote.server.messages import Headers, Seen
 from rote.server.parameters import parameters
 from rote.server.requests import head_of, request_id
 from rote.server.statuses import EVERY_ANSWER, NOT_CACHED, error_response, status_of
 from rote.server.sync.calls import answer_call
+from rote.server.sync.decisions import Asked, Decisions, Finished
 from rote.server.sync.session import Session
 from rote.server.sync.socket import STOPPING
 from rote.values import format_time
@@ -154,18 +166,24 @@ class Connection:
             self._ended.set_exception(Ended(code, reason))
             self._ended.exception()  # it was looked at, also if nobody waits for it any more
 
-    def revoke(self, *, is_known: bool) -> None:
-        """End the session: its principal may not read any more, or its credential has ended."""
-        if is_known:
-            self._beside.add(asyncio.ensure_future(self._withdraw()))
-        else:
-            self.end(wire.AUTH_FAILED, "the credential has ended")
+    def revoke(self, error: RoteError) -> None:
+        """End the session, which may not go on because of an error."""
+        self._beside.add(asyncio.ensure_future(self._revoke(error)))
 
-    async def _withdraw(self) -> None:
-        """Say that the access was withdrawn, and end; nothing is sent in between."""
+    async def _revoke(self, error: RoteError) -> None:
+        """Say why the session ends, and end; nothing is sent in between."""
+        if error.code == "unauthenticated":
+            self.end(wire.AUTH_FAILED, "the credential has ended")
+            return
+        if isinstance(error, SessionRevoked):
+            code, revoked = wire.TAKEN_OVER, wire.Revoked("taken_over")
+        elif isinstance(error, SessionExpired):
+            code, revoked = wire.TAKEN_OVER, wire.Revoked("expired")
+        else:
+            code, revoked = wire.ACCESS_WITHDRAWN, wire.Revoked("access")
         with suppress(Ended):
-            await self.send(wire.encode_push(wire.Revoked("access")), is_last=True)
-        self.end(wire.ACCESS_WITHDRAWN, "access")
+            await self.send(wire.encode_push(revoked), is_last=True)
+        self.end(code, revoked.reason)
 
     # -- messages --------------------------------------------------------------------------------------
 
@@ -186,8 +204,8 @@ class Connection:
             finally:
                 self._app.buffered.release(len(data))
 
-    async def _next(self) -> wire.Envelope:
-        """Return the next request; Ended when there is none."""
+    async def _next(self) -> tuple[wire.Envelope, int]:
+        """Return the next request and its size in bytes; Ended when there is none."""
         message = await self._receive()
         if message["type"] == "websocket.disconnect":
             raise Ended(None)
@@ -207,15 +225,19 @@ class Connection:
                 envelope = await run(wire.read_envelope, data, is_begun=True)
             finally:
                 self._app.buffered.release(len(data))
-        if envelope is None or envelope.id in self._calls:
+        decisions = self._decisions
+        flying = self._calls.keys() | (set() if decisions is None else decisions.ids)
+        if envelope is None or envelope.id in flying:
             raise Ended(wire.UNANSWERABLE, "send JSON objects, each with an id of its own")
-        return envelope
+        return envelope, len(data)
 
     async def _say_closing(self) -> None:
         """Answer what was read, say that the server goes down, and end."""
         await self.send(wire.encode_push(wire.Closing()))
         if self._calls:
             await asyncio.wait(list(self._calls.values()))
+        if self._decisions is not None:
+            await self._decisions.drain()
         raise Ended(wire.STOPPED, "the server stops")
 
     async def _read(self) -> None:
@@ -223,26 +245,38 @@ class Connection:
         try:
             async with asyncio.timeout(SYNC_HELLO_SECONDS):
                 while not self._is_heard:
-                    await self._take(await self._next())
+                    await self._take(*await self._next())
             async with asyncio.timeout(SYNC_OPEN_SECONDS):
                 while self._session is None:
-                    await self._take(await self._next())
+                    await self._take(*await self._next())
         except TimeoutError:
             raise Ended(wire.TOO_SLOW, "open a session sooner") from None
         self._socket.take_large_messages()
         while True:
-            await self._take(await self._next())
+            await self._take(*await self._next())
 
-    async def _take(self, envelope: wire.Envelope) -> None:
-        """Answer a request."""
+    @property
+    def _decisions(self) -> Decisions | None:
+        return None if self._session is None else self._session.decisions
+
+    async def _take(self, envelope: wire.Envelope, size_bytes: int) -> None:
+        """Answer a request, or begin to."""
         try:
+            if self._decisions is not None:
+                await self._decisions.confirm()
             request = envelope.request()
             if isinstance(request, wire.Call) and self._session is not None:
                 await self._begin_call(envelope.id, request)
                 return
+            if self._decisions is not None and isinstance(request, Asked) and _is_decided(request):
+                self._acknowledge(request)
+                await self._decisions.put(envelope.id, request, size_bytes)
+                return
             ok = await self._answer(request)
         except RoteError as error:
             await self.send(wire.encode_failure(envelope.id, error))
+            if isinstance(error, SessionRevoked | SessionExpired) and self._session is not None:
+                await self._revoke(error)
             _end_after(error)
             return
         except (Ended, asyncio.CancelledError):
@@ -252,7 +286,7 @@ class Connection:
             return
         await self.send(wire.encode_ok(envelope.id, ok))
         if isinstance(request, wire.OpenSession):
-            self._begin_steps()
+            self._begin_session()
         if isinstance(request, wire.CloseSession):
             raise Ended(wire.CLOSED)
 
@@ -266,7 +300,7 @@ class Connection:
             raise _out_of_turn("open a session first")
         match request:
             case wire.Ack():
-                session.acknowledge(request.to)
+                self._acknowledge(request)
                 return {}
             case wire.SetWatches() | wire.AddWatches() | wire.RemoveWatches():
                 return await session.watch(request)
@@ -275,6 +309,10 @@ class Connection:
             case wire.Transact() | wire.Abandon():
                 raise _out_of_turn("an ephemeral session makes no commits")
         raise InternalError("a request without an answer")
+
+    def _acknowledge(self, request: wire.Request) -> None:
+        if self._session is not None and isinstance(request, wire.Ack):
+            self._session.acknowledge(request.to)
 
     # -- hello and session.open ------------------------------------------------------------------------
 
@@ -315,20 +353,20 @@ class Connection:
         session = await self._app.pool_of_sessions.run(
             self._let_in, request, challenge[0] if challenge and is_fresh else None
         )
-        if not request.ephemeral or request.session is not None or request.token is not None:
+        if request.ephemeral and (request.session is not None or request.token is not None):
             raise InvalidInput(
-                "this server opens ephemeral sessions only; send ephemeral: true",
+                "an ephemeral session is not opened again; leave session and token out",
                 argument="ephemeral",
             )
         self._app.sessions.add(session, self)
         try:
-            version = await session.open(request)
+            opened = await session.open(request, self._app)
         except BaseException:
             self._app.sessions.remove(session)
             session.close()
             raise
         self._session = session
-        return wire.Opened(session.space, None, None, version)
+        return opened
 
     def _let_in(self, request: wire.OpenSession, challenge: str | None) -> Session:
         """Find out who opens a session, and whether they may read; runs on the pool."""
@@ -341,17 +379,32 @@ class Connection:
             raise unauthenticated("wrong_audience")
         return Session(opener, port, asked=request.space, watches=service.watches, send=self.send)
 
-    def _begin_steps(self) -> None:
-        assert self._session is not None
-        self._beside.add(asyncio.ensure_future(self._step_on(self._session)))
+    def _begin_session(self) -> None:
+        """Let the session send steps and decide commits: its opening was answered."""
+        session = self._session
+        assert session is not None
+        self._beside.add(asyncio.ensure_future(self._go_on(session.step_on())))
+        if session.decisions is not None:
+            decide = session.decisions.decide_on(self._tell)
+            self._beside.add(asyncio.ensure_future(self._go_on(decide)))
+        self._app.sessions.hold(session)
 
-    async def _step_on(self, session: Session) -> None:
+    async def _tell(self, data: bytes) -> None:
+        """Send the answer to a commit; a step may have waited for it."""
+        await self.send(data)
+        if self._session is not None:
+            self._session.stir()
+
+    async def _go_on(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do work of the session; what ends that ends the connection."""
         try:
-            await session.step_on()
+            await work
         except Ended:
             pass
-        except (NotFound, Denied):
-            await self._withdraw()
+        except Finished:
+            self.end(wire.CLOSED)
+        except (NotFound, Denied) as error:
+            await self._revoke(error)
         except RoteError as error:
             self._error = error
             self.end(wire.TRY_LATER if isinstance(error, Unavailable) else wire.INTERNAL)
@@ -393,7 +446,7 @@ class Connection:
         with suppress(Ended):
             await self.send(data)
         if error is not None and error.details.get("reason") == "token":
-            self.revoke(is_known=False)
+            self.revoke(error)
 
     # -- afterwards ------------------------------------------------------------------------------------
 
@@ -436,6 +489,13 @@ class Connection:
 
 def _out_of_turn(message: str) -> InvalidInput:
     return InvalidInput(message, code="out_of_turn")
+
+
+def _is_decided(request: Asked) -> bool:
+    """Whether a request takes its turn among those that the desk decides."""
+    if isinstance(request, wire.Ack):
+        return request.verdicts is not None or request.basis is not None
+    return True
 
 
 def _end_after(error: RoteError) -> None:

@@ -7,14 +7,21 @@ a watch is added ──┘     none while two are unacknowledged: what happens m
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING
 
 from rote.aio.lookout import Waiter
-from rote.contract.sync import OpenSession, Reached, WatchRequest
+from rote.contract.sync import Opened, OpenSession, Reached, WatchRequest
 from rote.server.admission import AdmittedPort
 from rote.server.authentication import Opener
+from rote.server.sync.decisions import Decisions, desk_of
 from rote.server.watching import Watches
-from rote.sessions.flow import StepFlow
+from rote.sessions.flow import StepFlow, opened_of
+from rote.sessions.sittings import Sitting
 from rote.values.limits import WATCH_PAUSE_SECONDS
+from rote.values.session_limits import SESSION_LOOK_SECONDS
+
+if TYPE_CHECKING:
+    from rote.server.application import Application
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -29,10 +36,10 @@ class Session:
         asked  the name or did by which it was opened
         send   sends a message, and returns when the client has taken most of it
         """
+        self.decisions: Decisions | None = None  # an ephemeral session decides nothing
         self.opener = opener
         self.port = port
         self.asked = asked
-        self.decided = 0
         self._watches = watches
         self._send = send
         self._flow = StepFlow(port, port.space)
@@ -41,6 +48,7 @@ class Session:
         self._room = asyncio.Event()
         self._room.set()
         self._moved = asyncio.Event()
+        self._is_held = False  # a step waits for the verdict of a commit that was decided
         self._waiter: Waiter | None = None
 
     @property
@@ -55,14 +63,26 @@ class Session:
 
     # -- requests --------------------------------------------------------------------------------------
 
-    async def open(self, request: OpenSession) -> int:
-        """Begin with the watches of the request; return the head."""
+    async def open(self, request: OpenSession, app: "Application") -> Opened:
+        """Begin with the watches of the request, and go to the desk; return the answer."""
         self._count(set(request.watches))
         begun, head = await self._watches.run(
             lambda: self._flow.begin(request.watches, request.seen)
         )
-        self._flow.open(begun, head)
-        return head
+        if request.ephemeral:
+            self._flow.open(begun, head)
+            return Opened(self.space, None, None, head)
+        sit = app.pool_of_sessions.run
+        sitting, opened = await sit(self._sit, app, request, is_begun=True)
+        self.decisions = Decisions(app, self.opener, self.port, sitting)
+        self._flow.open(begun, opened.version)
+        return opened
+
+    def _sit(self, app: "Application", request: OpenSession) -> tuple[Sitting, Opened]:
+        """Open the session at the desk; runs on the pool."""
+        desk = desk_of(app, self.opener, self.port)
+        sitting = desk.open(session=request.session, token=request.token, seen=request.seen)
+        return sitting, opened_of(sitting, self._flow)
 
     async def watch(self, request: WatchRequest) -> Reached:
         """Change the watches. What is refused changes nothing."""
@@ -114,8 +134,10 @@ class Session:
 
     async def _until_moved(self) -> None:
         """Wait until the space has moved, or until it is time to say that it had."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + SESSION_LOOK_SECONDS if self._is_held else self._flow.due
         try:
-            async with asyncio.timeout_at(self._flow.due):
+            async with asyncio.timeout_at(due):
                 await self._moved.wait()
         except TimeoutError:
             pass
@@ -125,19 +147,31 @@ class Session:
         if not self._room.is_set():
             return False
         now = asyncio.get_running_loop().time()
-        step = await self._watches.run(lambda: self._flow.next(now, own=0, is_told=lambda: True))
-        if not self._flow.has_room:
-            self._room.clear()
+        decisions = self.decisions
+        own = 0 if decisions is None else decisions.own
+        step = await self._watches.run(lambda: self._flow.ready(now, own=own))
         if step is None:
             return False
-        for_client = step.parts(self.decided)
+        self._is_held = decisions is not None and not await decisions.is_told()
+        if self._is_held:
+            return False
+        self._flow.sent(step, now)
+        if not self._flow.has_room:
+            self._room.clear()
+        for_client = step.parts(0 if decisions is None else decisions.told)
         while (part := await self._watches.run(lambda: _next(for_client))) is not None:
             await self._send(part)
         self._watches.count_frames(len(step.frames))
         return True
 
+    def stir(self) -> None:
+        """Look for a step at once: a verdict was sent."""
+        self._moved.set()
+
     def close(self) -> None:
-        """End the watches; nothing steps on any more."""
+        """End the watches; nothing steps on and nothing is decided any more."""
+        if self.decisions is not None:
+            self.decisions.close()
         if self._waiter is not None:
             self._waiter.leave()
         self._flow.close()

@@ -4,8 +4,11 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rote.errors import Denied, NotFound, RoteError, Unavailable
+from rote.access.refusals import unauthenticated
+from rote.errors import Denied, NotFound, RoteError, SessionRevoked, Unavailable
+from rote.server.sync.decisions import check_may_read
 from rote.server.sync.session import Session
+from rote.values.session_limits import SESSION_LOOK_SECONDS
 from rote.values.sync_limits import SYNC_RIGHTS_SECONDS, SYNC_SESSIONS_MAX
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ class Sessions:
         self._app = app
         self._connections: dict[Session, Connection] = {}
         self._counts: Counter[tuple[str, str]] = Counter()  # by principal and space
+        self._holders: dict[tuple[str, str], Session] = {}  # by space and id: who decides here
 
     @property
     def count(self) -> int:
@@ -36,44 +40,65 @@ class Sessions:
         self._counts[place] += 1
         self._connections[session] = connection
 
+    def hold(self, session: Session) -> None:
+        """Note that a session was opened; whoever had it here before is out at once."""
+        decisions = session.decisions
+        if decisions is None:
+            return
+        place = session.space, decisions.sitting.session
+        before = self._holders.get(place)
+        last = before is not None and before.decisions is not None and before.decisions.sitting
+        loser = session if last and last.opens > decisions.sitting.opens else before
+        if loser is not session:
+            self._holders[place] = session
+        connection = None if loser is None else self._connections.get(loser)
+        if connection is not None:
+            connection.revoke(SessionRevoked("this session was taken over"))
+
     def remove(self, session: Session) -> None:
         if self._connections.pop(session, None) is not None:
             self._counts[session.opener.principal.name, session.space] -= 1
             self._counts += Counter()  # drops those without a session
+        if session.decisions is not None:
+            place = session.space, session.decisions.sitting.session
+            if self._holders.get(place) is session:
+                del self._holders[place]
 
     async def watch_over(self) -> None:
-        """End sessions whose credential has ended, or whose principal may not read any more."""
+        """End sessions whose credential has ended, whose principal may not read any more, or that were
+        opened again at another server."""
+        rounds = 0
         while True:
             await asyncio.sleep(SYNC_RIGHTS_SECONDS)
+            rounds += 1
             open_now = list(self._connections)
             if not open_now:
                 continue
+            looks = rounds % round(SESSION_LOOK_SECONDS / SYNC_RIGHTS_SECONDS) == 0
             try:
-                ended = await self._app.long_pool.run(self.ended, open_now, is_begun=True)
+                ended = await self._app.long_pool.run(self.ended, open_now, looks, is_begun=True)
             except RoteError:
                 continue  # the rules cannot be read now; every call and step finds that, too
-            for session, is_known in ended:
+            for session, error in ended:
                 connection = self._connections.get(session)
                 if connection is not None:
-                    connection.revoke(is_known=is_known)
+                    connection.revoke(error)
 
-    def ended(self, sessions: list[Session]) -> list[tuple[Session, bool]]:
-        """Return the sessions that may not be open, each with whether its credential is still good.
-
-        Runs on a thread.
-        """
-        found = []
+    def ended(
+        self, sessions: list[Session], looks_at_rows: bool
+    ) -> list[tuple[Session, RoteError]]:
+        """Return the sessions that may not be open, each with why; runs on a thread."""
+        found: list[tuple[Session, RoteError]] = []
         for session in sessions:
-            is_known = self._app.authentication.is_good(session.opener)
-            if not is_known or not may_read(session):
-                found.append((session, is_known))
+            try:
+                self._check(session)
+                if looks_at_rows and session.decisions is not None:
+                    session.decisions.sitting.is_told(0)
+            except (NotFound, Denied) as error:
+                found.append((session, error))
         return found
 
-
-def may_read(session: Session) -> bool:
-    """Whether the principal of a session holds any right to read its space."""
-    try:
-        session.port.look(session.space).held_for("watch", "read")
-    except (NotFound, Denied):
-        return False
-    return True
+    def _check(self, session: Session) -> None:
+        if not self._app.authentication.is_good(session.opener):
+            raise unauthenticated("token")
+        check_may_read(session.port)

@@ -91,14 +91,12 @@ def test_an_ephemeral_session_has_no_id_and_no_token(server: Served, line: SyncL
     }  # fmt: skip
 
 
-def test_a_session_that_would_outlive_its_connection_is_refused(
-    server: Served, line: SyncLine
-) -> None:
+def test_an_ephemeral_session_is_not_opened_again(server: Served, line: SyncLine) -> None:
     line.hello()
     auth = {"token": server.server.token}
-    for more in ({}, {"ephemeral": True, "session": "0" * 32, "token": "x"}):
-        error = line.refused("session.open", space=server.space.name, auth=auth, **more)
-        assert error["code"] == "invalid_input", error
+    for more in ({"session": "0" * 32}, {"token": "x"}, {"session": "0" * 32, "token": "x"}):
+        members = {"space": server.space.name, "auth": auth, "ephemeral": True, **more}
+        assert line.refused("session.open", **members)["code"] == "invalid_input", more
     line.ask("session.open", space=server.space.name, auth=auth, ephemeral=True)
 
 

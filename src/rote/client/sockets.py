@@ -1,0 +1,68 @@
+"""Sockets: connections to `/v1/sync`, from the address to an open session."""
+
+from contextlib import AbstractContextManager
+
+from msgspec import json, structs
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection
+from websockets.sync.client import connect as connect_websocket
+
+from rote.client.calls import Calls
+from rote.contract import sync as wire
+from rote.errors import InvalidInput, RoteError
+from rote.values.client_limits import CONNECT_SECONDS_MAX, LINE_CLOSE_SECONDS
+from rote.values.limits import MESSAGE_BYTES_MAX
+from rote.values.sync_limits import SYNC_PING_SECONDS, SYNC_PONG_SECONDS
+
+# The server has not understood this client, which will not speak otherwise the next time.
+NEVER_AGAIN = (
+    wire.BINARY, wire.NOT_UTF8, wire.TOO_LARGE, wire.UNANSWERABLE, wire.NO_COMMON_PROTOCOL,
+)  # fmt: skip
+OPENING_IDS = 2  # ids that hello and session.open have
+
+
+def connect(calls: Calls) -> AbstractContextManager[ClientConnection]:
+    """Return a connection, which the end of its block closes.
+
+    WebSocketException, OSError or EOFError when there is none.
+    """
+    pool = calls.pool
+    made = pool.connect(calls.now() + CONNECT_SECONDS_MAX)
+    made.settimeout(None)
+    return connect_websocket(
+        f"ws://{pool.address.named}/v1/sync",
+        sock=made,
+        compression=None,
+        open_timeout=CONNECT_SECONDS_MAX,
+        close_timeout=LINE_CLOSE_SECONDS,
+        ping_interval=SYNC_PING_SECONDS,
+        ping_timeout=SYNC_PONG_SECONDS,
+        max_size=MESSAGE_BYTES_MAX,
+        proxy=None,
+        user_agent_header=None,
+    )
+
+
+def open_session(
+    socket: ClientConnection, opening: wire.OpenSession, bearer: str | None
+) -> wire.Opened:
+    """Say hello and open a session; raise what the server says of either."""
+    _exchange(socket, wire.Hello(wire.PROTOCOL), 1)
+    auth = None if bearer is None else {"token": bearer}
+    answer = _exchange(socket, structs.replace(opening, auth=auth), 2)
+    return json.decode(answer, type=wire.Opened)
+
+
+def _exchange(socket: ClientConnection, request: wire.Request, id: int) -> bytes:
+    socket.send(wire.encode_request(request, id), text=True)
+    message = wire.decode_from_server(socket.recv(timeout=CONNECT_SECONDS_MAX, decode=False))
+    if not isinstance(message, wire.Answer) or message.id != id:
+        raise InvalidInput("the server answers something else than it was asked")
+    if message.error is not None:
+        raise RoteError.from_dict(message.error)
+    return bytes(message.ok)
+
+
+def code_of(lost: Exception) -> int | None:
+    """Return the code with which the server has closed; None when it has not."""
+    return lost.rcvd.code if isinstance(lost, ConnectionClosed) and lost.rcvd is not None else None
