@@ -1,8 +1,8 @@
 """The memories of a state, found by the index. Only those that may be in the answer are read."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
-from heapq import nlargest
-from itertools import chain, compress
+from itertools import accumulate, chain, compress
 from typing import Generic, TypeVar
 
 from rote.errors import Compacted
@@ -10,7 +10,7 @@ from rote.questions import NO_FILTERS, Filters, Request
 from rote.records.envelope import record_of
 from rote.records.keys import key_of
 from rote.retrieval.corpus import Corpus, Simple
-from rote.retrieval.order import Drop
+from rote.retrieval.order import Column, Drop
 from rote.retrieval.ranking import weights
 from rote.retrieval.ranking.scoring import OWN, Telling
 from rote.retrieval.segments.asking import Answer
@@ -37,11 +37,10 @@ class FoundMemories:
         self._name = name
         self._living = answer.living
         self._postings = answer.postings
-        self._places: dict[int, int] = {}  # of rows among the memories that were read
-        self._read = Corpus()
-        self.texts = _Column(lambda row: self._read.texts[self._places[row]])
-        self.hashes = _Column(lambda row: self._read.hashes[self._places[row]])
-        self.tags = _Column(lambda row: self._read.tags[self._places[row]])
+        self.texts: dict[int, str] = {}  # of the memories that were read
+        self.hashes: dict[int, str] = {}
+        self.tags: dict[int, tuple[str, ...]] = {}
+        self._ids: dict[int, str] = {}
         self.ids = _Column(self._id)
         self.paths = _Column(lambda _: name)
         self.instants = _Column(self._instant)
@@ -57,7 +56,7 @@ class FoundMemories:
         )
 
     def load(self, rows: Collection[int]) -> None:
-        missing = [row for row in rows if row not in self._places]
+        missing = [row for row in rows if row not in self.texts]
         for start in range(0, len(missing), RECORDS_READ_AT_ONCE):
             self._load(missing[start : start + RECORDS_READ_AT_ONCE])
 
@@ -75,9 +74,12 @@ class FoundMemories:
             raise MovedError from None
         if not found.keys() >= set(keys):
             raise MovedError
-        for place, row in enumerate(rows, self._read.row_count):
-            self._places[row] = place
-        self._read.extend(self._name, [found[key] for key in keys])
+        read = Corpus()
+        read.extend(self._name, [found[key] for key in keys])
+        self.texts.update(zip(rows, read.texts, strict=True))
+        self._ids.update(zip(rows, read.ids, strict=True))
+        self.hashes.update(zip(rows, read.hashes, strict=True))
+        self.tags.update(zip(rows, read.tags, strict=True))
 
     def _whole(self, entities: Sequence[str]) -> dict[tuple[str, int], Simple]:
         """Return the memories that are records."""
@@ -146,8 +148,9 @@ class FoundMemories:
         is_threaded = request.scoring.context and has_threads
         least = self._least(telling, 1 if is_threaded else OWN)
         if not is_threaded:
-            rows, found = plain_totals(living, weighed, self._postings, telling)
-            return FoundScores(found, least, rows)
+            found = plain_totals(living, weighed, self._postings, telling)
+            totals = list(chain.from_iterable(own.values() for own in found))
+            return FoundScores(totals, least, _Rows([part.base for part in living.parts], found))
         layout = living.layout
         totals = threaded_totals(living, weighed, self._postings, telling)
         for cell in layout.gaps:
@@ -185,9 +188,9 @@ class FoundMemories:
         return segment.entities[segment.entity[number]], segment.number[number]
 
     def _id(self, row: int) -> str:
-        read = self._places.get(row)
+        read = self._ids.get(row)
         if read is not None:
-            return self._read.ids[read]
+            return read
         part, number = self._living.place(row)
         return part.segment.memory_id(number)
 
@@ -206,10 +209,27 @@ class _Column(Generic[Cell]):
         return self._cell(row)
 
 
+class _Rows:
+    """Implements order.Column: the rows of totals that come part by part. Few are asked for."""
+
+    def __init__(self, bases: Sequence[int], found: Sequence[dict[int, int]]) -> None:
+        self._bases = bases  # of parts
+        self._found = found  # the rows of each, in the order of their totals
+        self._starts = list(accumulate(map(len, found), initial=0))
+        self._listed: dict[int, list[int]] = {}
+
+    def __getitem__(self, place: int) -> int:
+        part = bisect_right(self._starts, place) - 1
+        rows = self._listed.get(part)
+        if rows is None:
+            rows = self._listed[part] = list(self._found[part])
+        return self._bases[part] + rows[place - self._starts[part]]
+
+
 class FoundScores:
     """Implements ranking.scores.Scores by the totals of rows; a total of 0 is none."""
 
-    def __init__(self, totals: list[int], least: int, rows: Sequence[int]) -> None:
+    def __init__(self, totals: list[int], least: int, rows: Column[int]) -> None:
         self._totals = totals
         self._least = least  # no total above 0 is below
         self._rows = rows  # one for each total
@@ -233,10 +253,10 @@ class FoundScores:
             # A sample tells what is likely to leave about twice as many; with fewer all are looked at.
             sample = sorted(totals[::_SAMPLED], reverse=True)
             guess = sample[min(len(sample) - 1, 2 * count // _SAMPLED + _SAMPLED)]
-            likely = list(compress(range(len(totals)), map(guess.__le__, totals)))
+            likely = [place for place, total in enumerate(totals) if total >= guess]
             if len(likely) >= count:
-                greatest = nlargest(count, map(totals.__getitem__, likely))
-                floor = weights.total_from(weights.score(greatest[-1]))
+                greatest = sorted(map(totals.__getitem__, likely), reverse=True)
+                floor = weights.total_from(weights.score(greatest[count - 1]))
             if floor >= guess > 0:
                 return [
                     (weights.score(totals[place]), place)

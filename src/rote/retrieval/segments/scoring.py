@@ -11,7 +11,6 @@ own share and six that its neighbours lend, and there are two ways to find it:
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import compress
 from operator import add
 
 from rote.retrieval.ranking import weights
@@ -32,26 +31,26 @@ Postings = Sequence[Mapping[str, Posting]]
 
 def plain_totals(
     living: Living, weighed: Sequence[Sequence[int]], postings: Postings, telling: Telling
-) -> tuple[list[int], list[int]]:
-    """Return the rows that have a term, and the total of each.
+) -> list[dict[int, int]]:
+    """Return for each part the total of each of its rows that has a term; 0 for one that does not count.
 
     A total is the sum over terms of idf times ten times the weight.
     """
-    rows: list[int] = []
-    totals: list[int] = []
     known = _Weights(telling.average)
-    for part, by_row, found in zip(living.parts, weighed, postings, strict=True):
-        asked = [(idf, found[term]) for term, idf in telling.idf.items() if term in found]
-        own = _part_totals(part, by_row, asked, known)
-        rows += map(part.base.__add__, compress(own, own.values()))
-        totals += filter(None, own.values())
-    return rows, totals
+    return [
+        _part_totals(
+            part,
+            by_row,
+            [(idf, found[term]) for term, idf in telling.idf.items() if term in found],
+            known,
+        )
+        for part, by_row, found in zip(living.parts, weighed, postings, strict=True)
+    ]
 
 
 def _part_totals(
     part: Part, by_row: Sequence[int], asked: list[tuple[int, Posting]], known: "_Weights"
 ) -> dict[int, int]:
-    """Return the total of each row of a part that has a term; 0 for one that does not count."""
     # The longest posting first: there is nothing to add it to, and that is faster.
     asked.sort(key=lambda each: -len(each[1].singles))
     own: dict[int, int] = {}
@@ -62,7 +61,11 @@ def _part_totals(
             own = dict(zip(posting.singles, more, strict=True))
         else:
             for row, share in zip(posting.singles, more, strict=True):
-                own[row] = own.get(row, 0) + share
+                # Faster than with a default: most rows have one term.
+                if row in own:
+                    own[row] += share
+                else:
+                    own[row] = share
         for row, weight in _repeated(part, posting, known):
             if by_row[row]:
                 own[row] = own.get(row, 0) + times * weight
