@@ -385,7 +385,7 @@ DAYS_REMEMBERED = 4_096
 EXCERPT_ATTEMPTS_MAX = 17
 MISFITS_MAX = 16
 # Candidates of an answer that are put in order at first; then so many times as many, again and again.
-CANDIDATES_FIRST = 128
+CANDIDATES_FIRST = 64
 CANDIDATES_GROWTH = 16
 # Memories in the answer of one search, and the tokens of each excerpt.
 SEARCH_LIMIT_MAX = 1_000
@@ -427,6 +427,8 @@ LAYOUT_EMPTY_SHARE = 4
 LAYOUT_ROOM_SHARE = 8
 # The shares of a term that one of so many cells has are found in all cells at once.
 CELLS_OF_MANY = 16
+# Cells of threads of which only a bound is found at first: no fewer than lending reaches.
+BLOCK_CELLS = 8
 
 # -- traces ---------------------------------------------------------------------------------------
 # One artifact of a run, by default; a longer one is cut, and says that it was cut.

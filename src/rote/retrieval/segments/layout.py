@@ -14,6 +14,7 @@ from array import array
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, compress
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -43,6 +44,14 @@ class Layout:
         self.free = 0  # the first so many cells are those of free rows
         self._spans: dict[str, _Span] = {}  # of threads
         self._empty = 0  # cells that threads have left
+
+    @cached_property
+    def filled(self) -> bytes:
+        """Return 1 for each cell that has a row, 0 for one in a gap."""
+        filled = bytearray(b"\x01") * len(self.rows)
+        for cell in self.gaps:
+            filled[cell] = 0
+        return bytes(filled)
 
     @staticmethod
     def of(living: "Living", growing: Collection[str] = ()) -> "Layout":

@@ -30,7 +30,7 @@ class Part:
         self.base = base  # the number of its first row among those of all parts
         self.living = living  # 1 for a row that is living, else 0
         self.count = sum(living)
-        self.is_whole = self.count == segment.size
+        self.is_whole = self.count == segment.size - len(segment.gone)  # all its memories are
         self.length = sum(compress(segment.length, living))
         self._weights: tuple[int, list[int]] = (0, [])
 

@@ -1,8 +1,7 @@
 """The memories of a state, found by the index. Only those that may be in the answer are read."""
 
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import accumulate, chain, compress
+from itertools import chain, compress
 from typing import Generic, TypeVar
 
 from rote.errors import Compacted
@@ -10,18 +9,19 @@ from rote.questions import NO_FILTERS, Filters, Request
 from rote.records.envelope import record_of
 from rote.records.keys import key_of
 from rote.retrieval.corpus import Corpus, Simple
-from rote.retrieval.order import Column, Drop
+from rote.retrieval.order import Drop
 from rote.retrieval.ranking import weights
+from rote.retrieval.ranking.scores import Scores
 from rote.retrieval.ranking.scoring import OWN, Telling
 from rote.retrieval.segments.asking import Answer
 from rote.retrieval.segments.filtering import passing
-from rote.retrieval.segments.scoring import plain_totals, threaded_totals
+from rote.retrieval.segments.scores import FoundScores, PartRows, ThreadedScores
+from rote.retrieval.segments.scoring import cell_postings, plain_totals
 from rote.retrieval.spaces import entry_memory, whole_memory
 from rote.space import Space
 from rote.values.limits import RECORDS_READ_AT_ONCE
 
 Cell = TypeVar("Cell")
-_SAMPLED = 16  # one of so many totals is looked at to guess which are great
 
 
 class MovedError(Exception):
@@ -137,9 +137,7 @@ class FoundMemories:
             left += compress(rows, out)
         return left
 
-    def scores(
-        self, request: Request, telling: Telling, excluded: Collection[int]
-    ) -> "FoundScores":
+    def scores(self, request: Request, telling: Telling, excluded: Collection[int]) -> Scores:
         living = self._living
         weighed = [part.weights(telling.average) for part in living.parts]
         if excluded:
@@ -150,15 +148,14 @@ class FoundMemories:
         if not is_threaded:
             found = plain_totals(living, weighed, self._postings, telling)
             totals = list(chain.from_iterable(own.values() for own in found))
-            return FoundScores(totals, least, _Rows([part.base for part in living.parts], found))
+            return FoundScores(totals, least, PartRows([part.base for part in living.parts], found))
         layout = living.layout
-        totals = threaded_totals(living, weighed, self._postings, telling)
-        for cell in layout.gaps:
-            totals[cell] = 0
+        filled = bytearray(layout.filled)
         for row in excluded:
             place = living.part_of(row)
-            totals[layout.cells[place][row - living.parts[place].base]] = 0
-        return FoundScores(totals, least, layout.rows)
+            filled[layout.cells[place][row - living.parts[place].base]] = 0
+        cells = cell_postings(living, weighed, self._postings, telling)
+        return ThreadedScores(layout, bytes(filled), cells, least)
 
     def _least(self, telling: Telling, share: int) -> int:
         """Return a number that no total above 0 is below: a term with the least weight."""
@@ -207,72 +204,3 @@ class _Column(Generic[Cell]):
 
     def __getitem__(self, row: int) -> Cell:
         return self._cell(row)
-
-
-class _Rows:
-    """Implements order.Column: the rows of totals that come part by part. Few are asked for."""
-
-    def __init__(self, bases: Sequence[int], found: Sequence[dict[int, int]]) -> None:
-        self._bases = bases  # of parts
-        self._found = found  # the rows of each, in the order of their totals
-        self._starts = list(accumulate(map(len, found), initial=0))
-        self._listed: dict[int, list[int]] = {}
-
-    def __getitem__(self, place: int) -> int:
-        part = bisect_right(self._starts, place) - 1
-        rows = self._listed.get(part)
-        if rows is None:
-            rows = self._listed[part] = list(self._found[part])
-        return self._bases[part] + rows[place - self._starts[part]]
-
-
-class FoundScores:
-    """Implements ranking.scores.Scores by the totals of rows; a total of 0 is none."""
-
-    def __init__(self, totals: list[int], least: int, rows: Column[int]) -> None:
-        self._totals = totals
-        self._least = least  # no total above 0 is below
-        self._rows = rows  # one for each total
-        self._count: int | None = None
-
-    def __len__(self) -> int:
-        if self._count is None:
-            if self._least >= weights.total_from(1):
-                self._count = len(self._totals) - self._totals.count(0)
-            else:
-                self._count = self.count_from(1)
-        return self._count
-
-    def best(self, count: int) -> list[tuple[int, int]]:
-        return [(score, self._rows[place]) for score, place in self._best_places(count)]
-
-    def _best_places(self, count: int) -> list[tuple[int, int]]:
-        totals = self._totals
-        floor = weights.total_from(1)
-        if count < len(self):
-            # A sample tells what is likely to leave about twice as many; with fewer all are looked at.
-            sample = sorted(totals[::_SAMPLED], reverse=True)
-            guess = sample[min(len(sample) - 1, 2 * count // _SAMPLED + _SAMPLED)]
-            likely = [place for place, total in enumerate(totals) if total >= guess]
-            if len(likely) >= count:
-                greatest = sorted(map(totals.__getitem__, likely), reverse=True)
-                floor = weights.total_from(weights.score(greatest[count - 1]))
-            if floor >= guess > 0:
-                return [
-                    (weights.score(totals[place]), place)
-                    for place in likely
-                    if totals[place] >= floor
-                ]
-        return [
-            (weights.score(total), place) for place, total in enumerate(totals) if total >= floor
-        ]
-
-    def count_from(self, least: int) -> int:
-        floor = weights.total_from(max(1, least))
-        return sum(map(floor.__le__, self._totals))
-
-    def raised(self, more: Callable[[int], int]) -> "FoundScores":
-        raised = list(self._totals)
-        for score, place in self._best_places(len(self)):
-            raised[place] = weights.total_from(score + more(self._rows[place]))
-        return FoundScores(raised, 0, self._rows)

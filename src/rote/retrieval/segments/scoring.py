@@ -9,16 +9,19 @@ own share and six that its neighbours lend, and there are two ways to find it:
 """
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
-from operator import add
+from itertools import compress
+from operator import add, itemgetter
+
+from msgspec import Struct
 
 from rote.retrieval.ranking import weights
 from rote.retrieval.ranking.scoring import AFTER, BEFORE, OWN, Telling
 from rote.retrieval.segments.layout import Layout
 from rote.retrieval.segments.living import Living, Part
 from rote.retrieval.segments.segment import Numbers, Posting, from_bytes, to_bytes
-from rote.values.limits import CELLS_OF_MANY
+from rote.values.limits import BLOCK_CELLS, CELLS_OF_MANY
 
 # A share is at most ten times a weight, which is below 2.2 * 2^16. So the highest bit of a lane is free.
 _LANE_BITS = 32
@@ -90,22 +93,29 @@ def _repeated(part: Part, posting: Posting, known: _Weights) -> Iterable[tuple[i
     return zip(posting.repeats, map(known.__getitem__, keys), strict=True)
 
 
-def threaded_totals(
+class CellPosting(Struct, frozen=True):
+    """The cells that have one term, and their weights; 0 for one that does not count."""
+
+    idf: int
+    cells: list[int]
+    weights: list[int]
+    blocks: list[int]  # of the cells
+    places: list[int]  # and in these
+
+
+def cell_postings(
     living: Living, weighed: Sequence[Sequence[int]], postings: Postings, telling: Telling
-) -> list[int]:
-    """Return the total of each cell of the layout; that of an empty one means nothing."""
-    layout = living.layout
-    size = len(layout.rows)
-    totals, lanes = [0] * size, None
+) -> list[CellPosting]:
+    """Return the cells of all terms that tell anything."""
     known = _Weights(telling.average)
+    made = []
     for term, idf in telling.idf.items():
-        cells, found = _by_cell(living, weighed, postings, term, known)
-        if len(cells) * CELLS_OF_MANY < size:
-            _offer(totals, layout, cells, found, idf)
-        else:
-            lanes = lanes or _Lanes(layout)
-            lanes.add(cells, found, idf)
-    return totals if lanes is None else list(map(add, totals, lanes.totals()))
+        if idf:
+            cells, found = _by_cell(living, weighed, postings, term, known)
+            blocks = [cell // BLOCK_CELLS for cell in cells]
+            places = [cell % BLOCK_CELLS for cell in cells]
+            made.append(CellPosting(idf, cells, found, blocks, places))
+    return made
 
 
 def _by_cell(
@@ -132,26 +142,103 @@ def _by_cell(
     return cells, found
 
 
-def _offer(
-    totals: list[int], layout: Layout, cells: Sequence[int], found: Sequence[int], idf: int
-) -> None:
+def threaded_totals(layout: Layout, found: Sequence[CellPosting]) -> list[int]:
+    """Return the total of each cell of the layout; that of an empty one means nothing."""
+    size = len(layout.rows)
+    totals, lanes = [0] * size, None
+    for each in found:
+        if len(each.cells) * CELLS_OF_MANY < size:
+            _offer(totals, layout, each)
+        else:
+            lanes = lanes or _Lanes(layout)
+            lanes.add(each)
+    return totals if lanes is None else list(map(add, totals, lanes.totals()))
+
+
+# What a cell offers to itself and to those around it.
+_OFFERS = (
+    (0, OWN),
+    *((step, share) for step, share in enumerate(AFTER, 1)),
+    *((-step, share) for step, share in enumerate(BEFORE, 1)),
+)
+
+
+def _reached(place: int) -> tuple[int, int]:
+    """Return the block beside its own that a cell reaches, from there, and the most it offers to it."""
+    offers = [((place + step) // BLOCK_CELLS, times) for step, times in _OFFERS]
+    return max((each for each in offers if each[0]), key=itemgetter(1), default=(0, 0))
+
+
+# By the place of a cell in its block.
+_REACHED = tuple(map(_reached, range(BLOCK_CELLS)))
+
+
+def _offer(totals: list[int], layout: Layout, posting: CellPosting) -> None:
     """Add the greatest share in a term of each cell that has one."""
     shares = [0] * len(totals)
-    free, get = layout.free, shares.__getitem__
-    offers = (
-        (0, OWN),
-        *((step, share) for step, share in enumerate(AFTER, 1)),
-        *((-step, share) for step, share in enumerate(BEFORE, 1)),
-    )
-    for cell, weight in zip(cells, found, strict=True):
+    idf, free, get = posting.idf, layout.free, shares.__getitem__
+    for cell, weight in zip(posting.cells, posting.weights, strict=True):
         if not weight:
             continue
-        for step, times in offers if cell >= free else offers[:1]:
+        for step, times in _OFFERS if cell >= free else _OFFERS[:1]:
             share = times * weight
             before = get(cell + step)
             if before < share:
                 shares[cell + step] = share
                 totals[cell + step] += idf * (share - before)
+
+
+def block_bounds(layout: Layout, found: Sequence[CellPosting]) -> Numbers:
+    """Return for each block of cells a number that no total in it is above."""
+    size = len(layout.rows) // BLOCK_CELLS + 1
+    bounds = 0  # all of them, 64 bits each
+    for each in found:
+        shares = array("Q", bytes(8 * size))
+        get = shares.__getitem__
+        for block, place, weight in zip(each.blocks, each.places, each.weights, strict=True):
+            if get(block) < OWN * weight:
+                shares[block] = OWN * weight
+            step, times = _REACHED[place]
+            if step and get(block + step) < times * weight:
+                shares[block + step] = times * weight
+        bounds += each.idf * int.from_bytes(to_bytes(shares), "little")
+    return from_bytes("Q", bounds.to_bytes(8 * size, "little"))
+
+
+def totals_in(
+    blocks: Set[int], layout: Layout, found: Sequence[CellPosting]
+) -> Iterator[tuple[int, int]]:
+    """Yield the cells of some blocks that have a total, with it; that of an empty one means nothing."""
+    near = {block + step for block in blocks for step in (-1, 0, 1)}
+    totals: dict[int, int] = {}
+    for each in found:
+        shares: dict[int, int] = {}
+        weighed = zip(each.cells, each.weights, strict=True)
+        for cell, weight in compress(weighed, map(near.__contains__, each.blocks)):
+            for step, times in _OFFERS if cell >= layout.free else _OFFERS[:1]:
+                share = times * weight
+                if shares.get(cell + step, 0) < share:
+                    shares[cell + step] = share
+        for cell, share in shares.items():
+            totals[cell] = totals.get(cell, 0) + each.idf * share
+    # Those of the blocks beside may lack shares.
+    return ((cell, total) for cell, total in totals.items() if cell // BLOCK_CELLS in blocks)
+
+
+def count_reached(layout: Layout, filled: bytes, found: Sequence[CellPosting]) -> int:
+    """Return how many cells that are filled have a share in any term."""
+    marks = bytearray(len(layout.rows))
+    for each in found:
+        for cell in compress(each.cells, each.weights):
+            marks[cell] = 1
+    # A byte for each cell, as one number.
+    own = reached = int.from_bytes(marks, "little")
+    lending = own >> 8 * layout.free << 8 * layout.free
+    for step in range(1, len(AFTER) + 1):
+        reached |= lending << 8 * step
+    for step in range(1, len(BEFORE) + 1):
+        reached |= lending >> 8 * step
+    return (reached & int.from_bytes(filled, "little")).bit_count()
 
 
 class _Lanes:
@@ -165,10 +252,10 @@ class _Lanes:
         self._guards, self._evens = _masks(self._size)
         self._even = self._odd = 0
 
-    def add(self, cells: Sequence[int], found: Sequence[int], idf: int) -> None:
+    def add(self, posting: CellPosting) -> None:
         """Add the shares of all cells in one term."""
         lanes = array("I", bytes(_LANE_BYTES * self._size))
-        for cell, weight in zip(cells, found, strict=True):
+        for cell, weight in zip(posting.cells, posting.weights, strict=True):
             lanes[cell] = weight
         own = int.from_bytes(to_bytes(lanes), "little")
         lending = own >> self._free_bits << self._free_bits
@@ -177,8 +264,8 @@ class _Lanes:
             shares = self._greater(shares, times * (lending << _LANE_BITS * step))
         for step, times in enumerate(BEFORE, 1):
             shares = self._greater(shares, times * (lending >> _LANE_BITS * step))
-        self._even += idf * (shares & self._evens)
-        self._odd += idf * (shares >> _LANE_BITS & self._evens)
+        self._even += posting.idf * (shares & self._evens)
+        self._odd += posting.idf * (shares >> _LANE_BITS & self._evens)
 
     def totals(self) -> Numbers:
         found = array("Q", bytes(8 * self._size))
