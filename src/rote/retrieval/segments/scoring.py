@@ -102,20 +102,23 @@ class CellPosting(Struct, frozen=True):
     blocks: list[int]  # of the cells
     places: list[int]  # and in these
 
+    @staticmethod
+    def of(idf: int, cells: list[int], weights: list[int]) -> "CellPosting":
+        blocks = [cell // BLOCK_CELLS for cell in cells]
+        places = [cell % BLOCK_CELLS for cell in cells]
+        return CellPosting(idf, cells, weights, blocks, places)
+
 
 def cell_postings(
     living: Living, weighed: Sequence[Sequence[int]], postings: Postings, telling: Telling
 ) -> list[CellPosting]:
     """Return the cells of all terms that tell anything."""
     known = _Weights(telling.average)
-    made = []
-    for term, idf in telling.idf.items():
-        if idf:
-            cells, found = _by_cell(living, weighed, postings, term, known)
-            blocks = [cell // BLOCK_CELLS for cell in cells]
-            places = [cell % BLOCK_CELLS for cell in cells]
-            made.append(CellPosting(idf, cells, found, blocks, places))
-    return made
+    return [
+        CellPosting.of(idf, *_by_cell(living, weighed, postings, term, known))
+        for term, idf in telling.idf.items()
+        if idf
+    ]
 
 
 def _by_cell(
