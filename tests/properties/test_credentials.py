@@ -86,7 +86,10 @@ def test_a_made_up_head_is_refused_as_one(
     authentication: Authentication, headers: list[tuple[bytes, bytes]], path: bytes, query: bytes
 ) -> None:
     head = Head("POST", b"/" + path, query, tuple(headers), None)
-    for ask in (authentication.principal, lambda head: authentication.check_body(head, bytes(32))):
+    for ask in (
+        authentication.principal,
+        lambda head: authentication.check_body(head, lambda: bytes(32)),
+    ):
         try:
             ask(head)
         except Denied as refused:

@@ -21,8 +21,7 @@ their decoder leaves unknown ones out.
 
 import types
 from binascii import a2b_base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -94,21 +93,20 @@ def _check_known(kind: Any, plain: Any) -> None:
     waiting = [(kind, plain)]
     while waiting:
         kind, plain = waiting.pop()
-        arguments = get_args(kind)
         if not _holds_struct(kind):
             continue
+        arguments = get_args(kind)
         if isinstance(kind, type) and type(plain) is dict:
-            if not plain.keys() <= _coder(kind).names:
-                unknown = min(plain.keys() - _coder(kind).names)
-                known = ", ".join(sorted(_coder(kind).names)) or "none"
+            names = _coder(kind).names
+            if not plain.keys() <= names:
+                unknown = min(plain.keys() - names)
+                known = ", ".join(sorted(names)) or "none"
                 raise InvalidInput(
                     f"the command has no argument {unknown!r:.80}; there are {known}",
                     argument=unknown,
                 )
             waiting += [
-                (hint, plain[name])
-                for name, hint in _hints(kind).items()
-                if name in plain and _holds_struct(hint)
+                (hint, plain[name]) for name, hint in _holding(kind).items() if name in plain
             ]
         elif get_origin(kind) in (Union, types.UnionType):
             waiting += [(argument, plain) for argument in arguments]
@@ -125,6 +123,12 @@ def _hints(kind: type[Struct]) -> dict[str, Any]:
 
 
 @cache
+def _holding(kind: type[Struct]) -> dict[str, Any]:
+    """Return the types of those members that can hold a struct."""
+    return {name: hint for name, hint in _hints(kind).items() if _holds_struct(hint)}
+
+
+@cache
 def _holds_struct(kind: Any) -> bool:
     """Whether values of a type can hold a struct."""
     if isinstance(kind, type) and issubclass(kind, Struct):
@@ -132,15 +136,20 @@ def _holds_struct(kind: Any) -> bool:
     return any(_holds_struct(each) for each in get_args(kind) if each is not Ellipsis)
 
 
-@contextmanager
-def _as_damage(command: type[Struct]) -> Iterator[None]:
+class _as_damage:  # noqa: N801 - it reads as what it does
     """Raise Corrupt instead of InvalidValue for a page that comes from another store."""
-    try:
-        yield
-    except InvalidInput as error:
-        if issubclass(command, CopyIn):
+
+    __slots__ = ("_command",)
+
+    def __init__(self, command: type[Struct]) -> None:
+        self._command = command
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, stack: object) -> None:
+        if isinstance(error, InvalidInput) and issubclass(self._command, CopyIn):
             raise Corrupt(f"a page of the source is not what was written: {error}") from None
-        raise
 
 
 def encode_answer(row: Row, answer: Any) -> Message:

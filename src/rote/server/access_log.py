@@ -59,9 +59,14 @@ class AccessLog:
             self._thread = threading.Thread(target=self._write, name="rote-access-log", daemon=True)
             self._thread.start()
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether lines go anywhere."""
+        return self._thread is not None
+
     def note(self, entry: Entry) -> None:
         """Add the line of a request."""
-        if self._thread is not None:
+        if self.is_kept:
             self.line(msgspec.json.encode(entry) + b"\n")
 
     def line(self, data: bytes) -> None:

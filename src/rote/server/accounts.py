@@ -5,7 +5,7 @@ thread are counted, too. That says nothing about whether it is good now.
 """
 
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable
 from hashlib import sha256
 from typing import TypeVar
@@ -27,7 +27,7 @@ class Accounts:
         self._limits = limits
         self._now = now
         self._mutex = threading.Lock()
-        self._in_flight: Counter[str] = Counter()
+        self._in_flight: dict[str, int] = {}
         # Requests that a principal may begin at once, and when that was computed.
         self._rooms: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._known: OrderedDict[bytes, Principal] = OrderedDict()
@@ -48,18 +48,19 @@ class Accounts:
         if principal.is_operator:
             return
         with self._mutex:
-            if self._in_flight[principal.name] >= self._limits.principal_in_flight:
+            in_flight = self._in_flight.get(principal.name, 0)
+            if in_flight >= self._limits.principal_in_flight:
                 raise _too_many("you have too many requests under way; wait for some of them")
             self._take_room(principal.name)
-            self._in_flight[principal.name] += 1
+            self._in_flight[principal.name] = in_flight + 1
 
     def end(self, principal: Principal) -> None:
         if principal.is_operator:
             return
         with self._mutex:
-            self._in_flight[principal.name] -= 1
-            if not self._in_flight[principal.name]:
-                del self._in_flight[principal.name]
+            left = self._in_flight.pop(principal.name) - 1
+            if left:
+                self._in_flight[principal.name] = left
 
     def _take_room(self, name: str) -> None:
         rate, now = self._limits.principal_rate, self._now()

@@ -64,9 +64,10 @@ class Admission(Gates):
         did = self.find(principal, space).did
         rule: PathRule = "none" if row.path == "none" else "free"  # names are judged with arguments
         needed = _LEAST.get(row.name, row.right)
+        port = AdmittedPort(self, principal, row, space=did, asked=space)
         if needed != "authenticated":
-            self.look(principal, did, space).held_for(row.name, needed, rule)
-        return Admitted(did, AdmittedPort(self, principal, row, space=did, asked=space))
+            port.look(did).held_for(row.name, needed, rule)
+        return Admitted(did, port)
 
 
 class AdmittedPort(PortLayer):
@@ -97,6 +98,7 @@ class AdmittedPort(PortLayer):
         self.asked = asked
         self._row = row
         self._named: Named | None = None
+        self._look: Look | None = None  # the last one
 
     def name(self, arguments: Any) -> None:
         """Take note of what the arguments of a row of the server's own name."""
@@ -156,7 +158,10 @@ class AdmittedPort(PortLayer):
         """Return what the principal holds now."""
         if space != self.space or not space:
             raise InternalError("a command went to a space that its principal was not let into")
-        return self.gates.look(self.principal, space, self.asked)
+        look = self._look
+        if look is None or not self.gates.is_current(look):
+            look = self._look = self.gates.look(self.principal, space, self.asked)
+        return look
 
     def _judge(self, look: Look, command: c.Command[Any]) -> Held:
         row = self._row

@@ -13,6 +13,7 @@ from rote.server.exchange import Exchange, Receive, Scope, Send
 from rote.server.origins import Origins
 from rote.server.pool import Pool
 from rote.server.protocol import Refusal
+from rote.server.requests import DrawnIds
 from rote.server.routes import Router
 from rote.server.rows import ServerRow
 from rote.server.sync.connection import Connection
@@ -46,7 +47,7 @@ class Application:
         self.behind_proxy = settings.behind_proxy
         self.monotonic = monotonic
         self.clock = SystemClock()
-        self.ids = SystemIds()
+        self.ids = DrawnIds(SystemIds())
         self.accounts = Accounts(self.limits, now=monotonic)
         self.buffered = Buffered(self.limits.buffered_bytes)
         self.sessions = Sessions(self)

@@ -96,11 +96,14 @@ class Authentication:
                         "a token has no place in a URL; send it as Authorization: Bearer"
                     )
 
-    def check_body(self, head: Head, digest: bytes) -> None:
-        """Check the body of a signed request by its SHA-256, and note that its nonce was used."""
+    def check_body(self, head: Head, digest: Callable[[], bytes]) -> None:
+        """Check the body of a signed request, and note that its nonce was used.
+
+        digest  returns the SHA-256 of the body
+        """
         if self._ways == {"none"} or not _is_signed(head):
             return
-        self._counted(head.peer, lambda: self._check_body(head, digest))
+        self._counted(head.peer, lambda: self._check_body(head, digest()))
 
     def _counted(self, peer: str | None, find: Callable[[], R]) -> R:
         """Call a function; count when it refuses, and refuse when it cannot read the rules."""
@@ -256,7 +259,7 @@ class Authentication:
 
 
 def _is_signed(head: Head) -> bool:
-    return any(name in _SIGNING for name, _ in head.headers)
+    return any(map(head.all, _SIGNING))
 
 
 def _text(data: bytes) -> str:

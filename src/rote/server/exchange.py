@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rote.access.principals import Principal
 from rote.errors import Corrupt, InternalError, LimitExceeded, NotFound, RoteError, Unavailable
-from rote.server.access_log import Entry, FailedEntry
+from rote.server.access_log import AccessLog, Entry, FailedEntry
 from rote.server.messages import NOBODY, Head, Headers, Http, Pieces, Response, Seen, Upload
 from rote.server.origins import preflight
 from rote.server.pieces import Gone, close_pieces, stepped, until_gone
@@ -144,9 +144,10 @@ class Exchange:
         if found.row.right == "open":
             return
         principal = app.authentication.principal(self._head)
-        self._count(principal)
+        if self._counted is None:
+            self._count(principal)
+            app.accounts.remember(self._head, principal)
         self._principal = principal
-        app.accounts.remember(self._head, principal)
         if self._cycle.waiting_for_100_continue:
             app.service.admission.admit(principal, found.row, found.names.get("space", ""))
 
@@ -156,7 +157,7 @@ class Exchange:
 
     def _respond(self, found: Found, body: bytes, progress: Progress | None) -> Response:
         if found.row.right != "open":
-            self._app.authentication.check_body(self._head, sha256(body).digest())
+            self._app.authentication.check_body(self._head, lambda: sha256(body).digest())
         http = self._http(found, body, progress)
         try:
             return found.route.function(http)
@@ -250,7 +251,7 @@ class Exchange:
                 del waiting[:BLOB_PIECE_BYTES]
                 await run(_take, upload, digest, taken, is_begun=True)
             check = self._app.authentication.check_body
-            await run(check, self._head, digest.digest(), is_begun=True)
+            await run(check, self._head, digest.digest, is_begun=True)
             return await run(upload.finish, is_begun=True)
         except BaseException:
             await asyncio.shield(run(upload.drop, is_begun=True))
@@ -327,8 +328,12 @@ class Exchange:
         outcome = self._outcome(status)
         if row is not None and row.commits and outcome is not None:
             app.metrics.committed(outcome, seconds)
+        if app.log.is_kept:
+            self._note_line(app.log, name, status, seconds)
+
+    def _note_line(self, log: AccessLog, name: str | None, status: int, seconds: float) -> None:
         members: dict[str, Any] = {
-            "time": app.now(),
+            "time": self._app.now(),
             "request": self._request_id.decode(),
             "peer": self._head.peer or "",
             "principal": None if self._principal is NOBODY else self._principal.name,
@@ -337,16 +342,16 @@ class Exchange:
             "command": name,
             "space": self._seen.space,
             "status": status,
-            "code": code,
+            "code": None if self._error is None else self._error.code,
             "ms": round(seconds * 1_000, 3),
             "bytes_in": self._in_bytes,
             "bytes_out": self._out_bytes,
         }
         if status == 500:
             error = f"{type(self._error).__name__}: {self._error}"
-            app.log.note(FailedEntry(**members, error=error))
+            log.note(FailedEntry(**members, error=error))
         else:
-            app.log.note(Entry(**members))
+            log.note(Entry(**members))
 
     def _outcome(self, status: int) -> str | None:
         """Return what became of a commit; None where an answer says that none was needed."""

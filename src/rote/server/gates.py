@@ -32,6 +32,7 @@ class Look(Struct, frozen=True):
     acl: Acl | None  # None when it cannot be read, or was not asked
     version: int | None  # of the ACL that says so; None when it was not asked
     asked: str  # the space, as the principal has named it
+    mark: bytes | None = None  # of the store: it holds as long as that is the same; None: no longer
 
     def held_for(
         self, command: str, needed: Right, rule: PathRule = "free", named: Named | None = None
@@ -99,14 +100,25 @@ class Gates:
         """
         if principal.is_operator:
             return error if isinstance(error, NotFound) else no_such_space(asked)
-        return refused(standing_in(principal, "", None, now=self.now()), asked)
+        return refused(self._standing(principal, "", None), asked)
 
     def look(self, principal: Principal, space: str, asked: str) -> Look:
         """Return what a principal holds in a space now."""
         if principal.is_operator or principal.bound is not None:
-            return Look(standing_in(principal, space, None, now=self.now()), None, None, asked)
+            return Look(self._standing(principal, space, None), None, None, asked)
+        # Delegations end while nobody commits.
+        mark = self.port.open_store.mark() if principal.chain is None else None
         acl, version = self.acl(space)
-        return Look(standing_in(principal, space, acl, now=self.now()), acl, version, asked)
+        return Look(self._standing(principal, space, acl), acl, version, asked, mark)
+
+    def is_current(self, look: Look) -> bool:
+        """Whether another look would be the same."""
+        return look.mark is not None and look.mark == self.port.open_store.mark()
+
+    def _standing(self, principal: Principal, space: str, acl: Acl | None) -> Standing:
+        # Nothing but a chain of delegations has times.
+        now = 0 if principal.chain is None else self.now()
+        return standing_in(principal, space, acl, now=now)
 
     def acl(self, space: str) -> tuple[Acl | None, int]:
         """Return the ACL in force, None when only operators have rights, and its version."""

@@ -1,6 +1,7 @@
 """Requests and responses, as routes and authentication see them: plain data, no sockets."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ Headers = tuple[tuple[bytes, bytes], ...]
 NOBODY = Principal("nobody", None)
 
 
-class Head(Struct, frozen=True):
+class Head(Struct, frozen=True, dict=True):
     """The head of a request."""
 
     method: str
@@ -23,9 +24,17 @@ class Head(Struct, frozen=True):
     headers: Headers  # names in lower case, in the order they came
     peer: str | None = None  # the address it comes from
 
-    def all(self, name: bytes) -> list[bytes]:
+    @cached_property
+    def _values(self) -> dict[bytes, list[bytes]]:
+        """The values of each header: a request is asked for a dozen of them."""
+        values: dict[bytes, list[bytes]] = {}
+        for name, value in self.headers:
+            values.setdefault(name, []).append(value)
+        return values
+
+    def all(self, name: bytes) -> Sequence[bytes]:
         """Return every value of a header."""
-        return [value for each, value in self.headers if each == name]
+        return self._values.get(name, ())
 
     def one(self, name: bytes) -> bytes | None:
         """Return the value of a header, None without it; InvalidInput when it is sent twice."""

@@ -10,9 +10,24 @@ from rote.server.messages import Head, Headers, Once
 from rote.server.origins import is_loopback
 from rote.server.routes import Found
 from rote.server.settings import Limits
+from rote.values.server_limits import IDS_DRAWN_BYTES
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _BODILESS = ("GET", "HEAD", "DELETE")
+
+
+class DrawnIds:
+    """An IdSource for one thread that draws for many ids at once: each draw lets other threads in."""
+
+    def __init__(self, ids: IdSource) -> None:
+        self._ids = ids
+        self._drawn = b""
+
+    def random_bytes(self, size: int, /) -> bytes:
+        if len(self._drawn) < size:
+            self._drawn = self._ids.random_bytes(max(size, IDS_DRAWN_BYTES))
+        taken, self._drawn = self._drawn[:size], self._drawn[size:]
+        return taken
 
 
 def head_of(scope: dict[str, Any], *, behind_proxy: bool) -> Head:

@@ -29,10 +29,14 @@ STREAM_PIECE_BYTES = 64 * KIB
 WATCH_BEAT_SECONDS = 15
 # Watches that compute a frame at the same time.
 SERVER_WATCHES_AT_ONCE = 1
+# After a frame of one of many watches, its thread rests so many times as long as that took.
+WATCH_RESTS, WATCH_REST_SECONDS_MAX = 2, 0.005
 
 # -- the server: what it holds ---------------------------------------------------------------------
 # Principals and credentials that are remembered to count their requests.
 SERVER_PRINCIPALS_KEPT = 10_000
+# Randomness for ids of requests, drawn at once.
+IDS_DRAWN_BYTES = 1 * KIB
 # Long work has one thread for so many that answer the rest.
 SERVER_LONG_THREADS_SHARE = 4
 # Between two lines about the progress of long work.
