@@ -1,7 +1,8 @@
 """Watches of a server: a thousand of them wait without a thread.
 
 One thread looks at the heads of the spaces that are watched, and wakes their watches, only a few at a
-time: otherwise a commit would wait behind a thousand frames. A watch is asked for its next frame only
+time, and the thread that computes frames rests after each: otherwise a commit would wait behind a
+thousand frames. A watch is asked for its next frame only
 when its client has taken the last one, so a slow reader costs nothing but its place.
 
     begin ──> ask for a frame ──> send it ──> rest ──┐
@@ -12,8 +13,9 @@ when its client has taken the last one, so a slow reader costs nothing but its p
 
 import asyncio
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -33,6 +35,8 @@ from rote.values.limits import WATCH_PAUSE_SECONDS
 from rote.values.server_limits import (
     SERVER_WATCHES_AT_ONCE,
     WATCH_BEAT_SECONDS,
+    WATCH_REST_SECONDS_MAX,
+    WATCH_RESTS,
 )
 
 R = TypeVar("R")
@@ -94,7 +98,7 @@ class Watches:
             leave()
             raise
         waiter = self._lookout.add(self._port, space)
-        return ServedWatch(stream, waiter, self._threads, beat_seconds, leave)
+        return ServedWatch(stream, waiter, self.run, beat_seconds, leave)
 
     def _check_room(self, count: int) -> None:
         if self.count + count > self._watches_max:
@@ -113,7 +117,16 @@ class Watches:
 
     async def run(self, function: Callable[[], R]) -> R:
         """Return what a function returns, in the turn of all watches."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._turn, function)
+
+    def _turn(self, function: Callable[[], R]) -> R:
+        begun = time.monotonic()
+        try:
+            return function()
+        finally:
+            if self.count > 1:
+                rest = (time.monotonic() - begun) * WATCH_RESTS
+                time.sleep(min(rest, WATCH_REST_SECONDS_MAX))
 
     def stop(self) -> None:
         """Let every watch say its closing word and end; any thread may call it."""
@@ -132,13 +145,13 @@ class ServedWatch:
         self,
         stream: WatchStream,
         waiter: Waiter,
-        threads: ThreadPoolExecutor,
+        run: Callable[[Callable[[], bytes | None]], Awaitable[bytes | None]],
         beat_seconds: float,
         leave: Callable[[], None],
     ) -> None:
         self._stream = stream
         self._waiter = waiter
-        self._threads = threads
+        self._run = run
         self._beat_seconds = beat_seconds
         self._leave = leave
         self._is_resting = self._is_closed = False
@@ -159,7 +172,7 @@ class ServedWatch:
             moved = self._waiter.listen(loop)
             piece = None
             try:
-                piece = await loop.run_in_executor(self._threads, self._stream.poll)
+                piece = await self._run(self._stream.poll)
             finally:
                 if piece is not None:
                     self._waiter.forget()  # before others are woken: its client has to take this one
