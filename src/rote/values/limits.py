@@ -219,10 +219,10 @@ SQLITE_READER_CACHE_KIB = 1 * KIB  # each thread has a reader
 SQLITE_WAL_BYTES_KEPT = 64 * MIB
 # Bytes of payload that may pass through a connection before its memory is given back.
 SQLITE_CHUNK_BYTES_KEPT = 4 * MIB
-# Pages in the log that wake the checkpointer, and pages that make a writer checkpoint by itself. With
-# fewer pages a lone writer syncs faster, because the log reaches its full size sooner; a writer
-# beside readers syncs slower.
-SQLITE_WAL_PAGES_SOFT = 1_000
+# Pages in the log that wake the checkpointer, by durability, and pages that make a writer checkpoint
+# by itself. With fewer pages a lone writer syncs faster, because the log reaches its full size
+# sooner; a writer beside readers syncs slower. SQLite finds a page in 4,000 as fast as in 1,000.
+SQLITE_WAL_PAGES_SOFT = {"fsync": 1_000, "os": 4_000}
 SQLITE_WAL_PAGES_HARD = 16_000
 
 # -- PostgreSQL -----------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 A thread wakes when the log has grown, and copies it into the file. Few commits are made meanwhile;
 the writer copies those between two transactions. The log is empty then and starts over. A log that
-starts over often is written in place, which syncs faster than one that grows. Past a hard bound the
+starts over often is written in place, which syncs faster than one that grows. Where no commit is
+synced, a longer log is faster: a page that many commits wrote is copied once. Past a hard bound the
 writer copies the log without the thread.
 """
 
@@ -12,14 +13,17 @@ from collections.abc import Callable
 import apsw
 
 from rote.errors import RoteError
-from rote.values.limits import SQLITE_WAL_PAGES_HARD, SQLITE_WAL_PAGES_SOFT
+from rote.values.limits import SQLITE_WAL_PAGES_HARD
 
 
 class Checkpointer:
     """Watches one writing connection; its thread starts at the first need."""
 
-    def __init__(self, open_connection: Callable[[], apsw.Connection]) -> None:
+    def __init__(
+        self, open_connection: Callable[[], apsw.Connection], *, pages_soft: int
+    ) -> None:
         self._open_connection = open_connection
+        self._pages_soft = pages_soft  # of the log, which wake the thread
         # Held while the thread has nothing to do. A plain lock, because an interruption inside an
         # Event can leave it half changed.
         self._rest = threading.Lock()
@@ -47,7 +51,7 @@ class Checkpointer:
             return
         if pages < self._copied_pages:
             self._copied_pages = 0  # the log has started over
-        if pages - self._copied_pages < SQLITE_WAL_PAGES_SOFT:
+        if pages - self._copied_pages < self._pages_soft:
             return
         self._copied_pages = pages
         if pages >= SQLITE_WAL_PAGES_HARD:

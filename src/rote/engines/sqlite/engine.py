@@ -29,7 +29,12 @@ from rote.engines.sqlite.reading import Own, SqliteReading
 from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, bring_up_to_date
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import Busy, InvalidInput, RoteError
-from rote.values.limits import BUSY_SECONDS_MAX, SQLITE_CACHE_KIB, SQLITE_READER_CACHE_KIB
+from rote.values.limits import (
+    BUSY_SECONDS_MAX,
+    SQLITE_CACHE_KIB,
+    SQLITE_READER_CACHE_KIB,
+    SQLITE_WAL_PAGES_SOFT,
+)
 
 
 class SqliteEngine(SqliteReading):
@@ -51,7 +56,9 @@ class SqliteEngine(SqliteReading):
         self._is_memory = path is None
         self._durability = durability
         self._write_lock = threading.RLock()  # so that only its owner can release it
-        self._checkpointer = Checkpointer(self._connect)
+        self._checkpointer = Checkpointer(
+            self._connect, pages_soft=SQLITE_WAL_PAGES_SOFT[durability]
+        )
         self._transaction = _Transaction(self, self._own)
         try:
             with nullcontext() if path is None else making_way(self.filename):
