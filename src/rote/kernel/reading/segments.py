@@ -113,7 +113,9 @@ class SegmentKeeper:
     def take_in(
         self, writes: SpaceWriter, changes: Iterable[IndexChange | Note], until: int
     ) -> None:
-        for packed in self.index.pack(self.notes(changes)):
+        notes = self.notes(changes)
+        # Packing loads the index of words, which takes long: not for nothing while the lock is held.
+        for packed in self.index.pack(notes) if notes else ():
             put(writes, self.name, packed, until=until)
         self.note(writes, until)
 
