@@ -13,7 +13,7 @@ OutcomeUnknown. Facts at or below a committed version never change, so reads at 
 transaction. Every method raises rote.errors only; a driver's own errors never leave the engine.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -131,8 +131,12 @@ class Reader(Protocol):
         before: tuple[int, int] | None,
         after: int,
         limit: int,
+        is_last: Callable[[FactRow], bool] | None = None,
     ) -> list[FactRow]:
-        """Facts of one entity on the line above version `after`, newest first."""
+        """Facts of one entity on the line above version `after`, newest first.
+
+        None comes below the first that `is_last` is true of.
+        """
         ...
 
     def places(

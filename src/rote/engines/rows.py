@@ -4,6 +4,9 @@ Branches are small integers here (main is 1 in every space) and spaces are the e
 neither ever enters a hash.
 """
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
 from msgspec import Struct, field
 
 MAIN = 1
@@ -72,6 +75,18 @@ class FactRow(Struct, frozen=True, gc=False):
     salt: bytes | None
     body: bytes | None  # canonical value of a set, canonical operations of a patch
     value: bytes | None  # a snapshot: the canonical value after a patch, where policy keeps one
+
+
+def up_to(
+    is_last: Callable[[FactRow], bool] | None, rows: Iterable[Sequence[Any]]
+) -> list[FactRow]:
+    """Return facts up to the first that `is_last` is true of; no row behind it is read."""
+    facts = []
+    for row in rows:
+        facts.append(fact := FactRow(*row))
+        if is_last is not None and is_last(fact):
+            break
+    return facts
 
 
 class EntityRow(Struct, frozen=True, gc=False):

@@ -22,6 +22,7 @@ from rote.engines.rows import (
     SideRecord,
     SpaceRow,
     Span,
+    up_to,
 )
 
 FACT = "f.branch, f.version, f.position, f.id, f.op, f.hash, f.parent, f.salt, f.body, f.value"
@@ -173,6 +174,7 @@ class PostgresReader(PackedReader):
         before: tuple[int, int] | None,
         after: int,
         limit: int,
+        is_last: Callable[[FactRow], bool] | None = None,
     ) -> list[FactRow]:
         below = before or (line[0][1] + 1, 0)
         # PostgreSQL begins its search at the cap, so the cap is no higher than the version asked for.
@@ -183,7 +185,8 @@ class PostgresReader(PackedReader):
             f" and {on_line} and f.version > $3 and (f.version, f.position) < ($4, $5)"
             " order by f.version desc, f.position desc limit $6"
         )
-        return [FactRow(*row) for row in self._all(text, space, id, after, *below, limit, *bounds)]
+        rows = self._all(text, space, id, after, *below, limit, *bounds)
+        return up_to(is_last, rows)
 
     def places(
         self, space: int, *, branch: int | None, until: int, after: FactPlace | None, limit: int

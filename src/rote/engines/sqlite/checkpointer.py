@@ -19,9 +19,7 @@ from rote.values.limits import SQLITE_WAL_PAGES_HARD
 class Checkpointer:
     """Watches one writing connection; its thread starts at the first need."""
 
-    def __init__(
-        self, open_connection: Callable[[], apsw.Connection], *, pages_soft: int
-    ) -> None:
+    def __init__(self, open_connection: Callable[[], apsw.Connection], *, pages_soft: int) -> None:
         self._open_connection = open_connection
         self._pages_soft = pages_soft  # of the log, which wake the thread
         # Held while the thread has nothing to do. A plain lock, because an interruption inside an

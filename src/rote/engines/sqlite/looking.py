@@ -14,7 +14,7 @@ files after every statement. When they have changed, it connects anew and asks o
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -194,12 +194,17 @@ class LookingReader(SqliteReader):
     def _look_for_commits(self) -> object:
         return super()._look_for_commits() if self._mark is None else _mark_of(self._filename)
 
-    def _all(self, sql: str, bindings: tuple[Any, ...]) -> list[Any]:
+    def _all(
+        self,
+        sql: str,
+        bindings: tuple[Any, ...],
+        take: Callable[[Iterable[Any]], list[Any]] | None = None,
+    ) -> list[Any]:
         for _ in range(LOOKS_MAX):
             if self._mark is _GONE:
                 self._connect_anew()
             try:
-                rows = super()._all(sql, bindings)
+                rows = super()._all(sql, bindings, take)
             except (Corrupt, Unavailable):
                 if not self._is_changed():
                     raise

@@ -1,7 +1,8 @@
 """Reads from SQLite. Every statement runs to its end, so that none keeps an old state pinned."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from heapq import merge
 from itertools import groupby, islice
 from typing import Any
@@ -21,6 +22,7 @@ from rote.engines.rows import (
     SideRecord,
     SpaceRow,
     Span,
+    up_to,
 )
 from rote.engines.sqlite.blob_reader import BlobReader
 from rote.engines.sqlite.failures import DRIVER_ERRORS
@@ -253,18 +255,19 @@ class SqliteReader(BlobReader, PackedReader):
         before: tuple[int, int] | None,
         after: int,
         limit: int,
+        is_last: Callable[[FactRow], bool] | None = None,
     ) -> list[FactRow]:
         condition, (*branch, cap) = self._on_line(line)
         below = before or (cap + 1, 0)
-        rows = self._all(
+        return self._all(
             f"select {FACT} from facts as f indexed by facts_by_entity"
             f" where space = ? and id = ? and {condition}"
             " and version > ? and (version, position) < (?, ?)"
             " order by version desc, position desc limit ?",
             # SQLite begins its search at the cap, so the cap is no higher than the version asked for.
             (space, id, *branch, min(cap, below[0]), after, *below, limit),
+            partial(up_to, is_last),
         )
-        return [FactRow(*row) for row in rows]
 
     def places(
         self, space: int, *, branch: int | None, until: int, after: FactPlace | None, limit: int
@@ -554,10 +557,22 @@ class SqliteReader(BlobReader, PackedReader):
         # No cap is higher than the first, so rows above it need no test one by one.
         return "version <= ? and version <= cap_of(branch)", (line[0][1],)
 
-    def _all(self, sql: str, bindings: tuple[Any, ...]) -> list[Any]:
+    def _all(
+        self,
+        sql: str,
+        bindings: tuple[Any, ...],
+        take: Callable[[Iterable[Any]], list[Any]] | None = None,
+    ) -> list[Any]:
+        """Return all rows, or what `take` makes of those that it reads."""
         try:
             with self.in_use:
-                return self._cursor.execute(sql, bindings).fetchall()
+                rows = self._cursor.execute(sql, bindings)
+                if take is None:
+                    return rows.fetchall()
+                try:
+                    return take(rows)
+                finally:
+                    self._cursor.execute("")  # ends the statement
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
 

@@ -249,13 +249,20 @@ def _baseless(row: FactRow) -> Corrupt:
 
 
 def _older(reads: Reader, space: int, row: FactRow, line: Line) -> Iterable[FactRow]:
-    before, limit = (row.version, row.index), 32
+    """Yield the facts below one, newest first, down to the first that needs none below it."""
+    before, limit = (row.version, row.index), 64
     while True:
-        rows = reads.history(space, row.id, line, before=before, after=0, limit=limit)
+        rows = reads.history(
+            space, row.id, line, before=before, after=0, limit=limit, is_last=_has_value
+        )
         yield from rows
         if len(rows) < limit:
             return
         before, limit = (rows[-1].version, rows[-1].index), min(limit * 2, PAGE_MAX)
+
+
+def _has_value(fact: FactRow) -> bool:
+    return fact.op != PATCH or fact.value is not None
 
 
 def apply_stored(snapshot: bytes, patches: Iterable[FactRow]) -> Json:

@@ -8,7 +8,7 @@ child (2)           v3 ── v4        line ((2, newest), (1, 2))
 import pytest
 
 from rote.contract.operations import DELETE
-from rote.engines.rows import MAIN, Line
+from rote.engines.rows import MAIN, FactRow, Line
 from rote.testing.engine_suite.ground import NEWEST, ON_MAIN, EngineGround, fact, places
 
 CHILD: Line = ((2, NEWEST), (1, 2))
@@ -137,6 +137,22 @@ class LineTests(EngineGround):
         none = reads.history(self.space, "urn:never", CHILD, before=None, after=0, limit=9)
         assert [row.id for row in rows] == ["urn:old"]
         assert none == []
+
+    @pytest.mark.usefixtures("branched")
+    def test_history_ends_with_the_first_fact_that_is_last(self) -> None:
+        asked: list[tuple[int, int, int]] = []
+
+        def is_last(row: FactRow) -> bool:
+            asked.extend(places([row]))
+            return row.version == 3
+
+        reads = self.engine.reader()
+        rows = reads.history(
+            self.space, "urn:a", CHILD, before=None, after=0, limit=9, is_last=is_last
+        )
+        assert places(rows) == [(2, 4, 0), (2, 3, 0)] == asked
+        self.write(fact("urn:a", 6, branch=2))
+        assert self.newest_on(["urn:a"], CHILD) == {"urn:a": (2, 6, 0)}
 
     # -- salts -------------------------------------------------------------------------------------
 
