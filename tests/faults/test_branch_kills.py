@@ -31,7 +31,7 @@ PLACES: dict[str, Callable[[Path], str]] = {
 }
 WORKERS = 3
 STORES = examples(1, 6)
-KILLS_PER_STORE = examples(4, 8)
+KILLS_PER_STORE = examples(2, 8)
 
 
 class Workers:

@@ -170,7 +170,7 @@ def test_nothing_that_is_changed_in_the_source_gets_into_the_target(tmp_path: Pa
         for row in tables(honest_path)[table]
         if row.cells["space"] == 1
         for column, cell in row.cells.items()
-    ][:: examples(7, 1)]
+    ][:: examples(13, 1)]
     found = 0
     for number, (row, column, cell) in enumerate(changes):
         sample.restore(path)

@@ -35,6 +35,7 @@ EVERYTHING: dict[str, Any] = {"select": {"*": {}}}
 
 # In the quick lane a change meets one in so many calls.
 PARTS = 3
+CHANGES = examples(250, 20_000)
 
 Call = Callable[[], object]
 
@@ -173,7 +174,7 @@ def examine(
 
 
 def test_a_changed_byte_gives_equal_answers_or_corrupt(patient: Patient) -> None:
-    random, findings, count = Random(19), Findings(), examples(400, 20_000)
+    random, findings, count = Random(19), Findings(), CHANGES
     folder = {path.name for path in patient.path.parent.iterdir()}
     for number, place in enumerate(places(patient.content, count, random)):
         changed = bytearray(patient.content)
@@ -198,7 +199,7 @@ def test_every_page_and_every_table_is_hit(patient: Patient, tmp_path: Path) -> 
     )
     tables = {name for (name,) in connection.execute("select name from sqlite_schema")}
     connection.close()
-    hit = {place // PAGE_BYTES + 1 for place in places(patient.content, 400, Random(19))}
+    hit = {place // PAGE_BYTES + 1 for place in places(patient.content, CHANGES, Random(19))}
     assert hit == set(range(1, len(patient.content) // PAGE_BYTES + 1))
     assert {owners.get(page) for page in hit} >= tables
 

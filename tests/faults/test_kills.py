@@ -17,7 +17,7 @@ from tests.faults.children import LEFT, NAME, RIGHT, key_of, operations
 from tests.lanes import examples
 
 ROOT = Path(__file__).parents[2]
-STORES = examples(2, 30)
+STORES = examples(1, 30)
 KILLS_PER_STORE = examples(5, 10)
 
 
@@ -128,7 +128,7 @@ def test_killed_processes_lose_nothing_and_leave_nothing_in_part(tmp_path: Path)
 
 
 def test_a_store_whose_every_process_was_killed_opens_again(tmp_path: Path) -> None:
-    for seed in range(examples(2, 20)):
+    for seed in range(examples(1, 20)):
         path = tmp_path / f"{seed}.db"
         with contextlib.ExitStack() as children:
             crowd = Crowd(path, children)

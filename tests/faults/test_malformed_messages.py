@@ -12,7 +12,7 @@ from tests.served import Served, served
 from tests.syncs import SyncLine
 from tests.wires import Reply, Wire
 
-COUNT = examples(5_000, 200_000)
+COUNT = examples(1_500, 200_000)
 FRAMES_SHARE = 10
 NOTES: Any = {"select": {"urn:n:*": {}}}
 _ODD: tuple[Any, ...] = (

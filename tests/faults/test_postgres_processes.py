@@ -17,7 +17,7 @@ from tests.faults.test_processes import run_together
 from tests.lanes import examples
 
 COUNTING = examples(4, 8)
-TIMES = examples(25, 100)
+TIMES = examples(15, 100)
 BEGINNERS = 8
 
 
@@ -44,7 +44,7 @@ def test_read_modify_write_by_many_processes_gives_the_exact_sum(tmp_path: Path,
 
 
 def test_processes_that_make_a_store_at_once_end_with_one_space(tmp_path: Path) -> None:
-    for round_number in range(examples(2, 10)):
+    for round_number in range(examples(1, 10)):
         place = place_for(tmp_path / f"{round_number}")
         writers = [f"writer-{number}" for number in range(BEGINNERS)]
         dids = run_together([child_argv("begin", place, writer) for writer in writers])
