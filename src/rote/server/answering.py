@@ -4,6 +4,7 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -29,6 +30,12 @@ from rote.values.ranges import prefix_end
 _NOTHING = Once()
 
 
+@cache
+def _version() -> str:
+    """Return the version of Rote; to look it up takes longer than to start most servers."""
+    return version("rote")
+
+
 class Service:
     """The store as principals see it."""
 
@@ -49,7 +56,7 @@ class Service:
         limits = settings.limits
         self.metrics = Metrics(
             list(TABLE),
-            version=version("rote"),
+            version=_version(),
             engine="postgres" if store.url.startswith("postgresql:") else "sqlite",
             started=self.clock.now().timestamp(),
         )
@@ -131,7 +138,7 @@ class Service:
         """Return the document of this server, OpenAPI."""
         if self._document is None:
             limits = self.settings.limits
-            self._document = document(ROWS, ROUTES, limits, version=version("rote"))
+            self._document = document(ROWS, ROUTES, limits, version=_version())
         return self._document
 
     def enter(self, principal: Principal, name: str, space: str, seen: Seen) -> AdmittedPort:

@@ -22,6 +22,8 @@ from rote.testing.sources import SeededIds
 from rote.testing.stores import StoreSettings
 
 CALL_SECONDS = 20
+# To start the threads of a server, each with a connection of its own, takes longer than most tests.
+THREADS = 4
 
 
 class LateIds:
@@ -47,7 +49,8 @@ def open_behind_server(
     """
     ids, ending = LateIds(), ExitStack()
     served = ending.enter_context(open_served(ids))
-    server = ending.enter_context(serving(served, author=settings.author, **options))
+    options = {"author": settings.author, "threads": THREADS, **options}
+    server = ending.enter_context(serving(served, **options))
     ids.source = settings.ids
     pool = Pool(address_of(server.url), now=time.monotonic)
     calls = Calls(
