@@ -22,12 +22,13 @@ from rote.opening.keys import FolderKeys
 from rote.records.memory import Memory
 from rote.space import Space, Store
 from rote.testing import FixedClock, SeededIds, StoreSettings, open_on
-from rote.testing.postgres import postgres_engine
+from rote.testing.postgres import Schemas
 from rote.testing.space_suite.indexes import WORDS
 from rote.values.blobs import meta_id
 from rote.values.limits import INDEX_PENDING_MAX
 from tests.lanes import examples
 
+SCHEMAS = Schemas()
 A, B = "urn:a", "urn:b"
 LARGE = {"text": "words " * 400}
 # More reads than anything here takes.
@@ -106,7 +107,7 @@ class Rig:
 
     def _open(self, wrap: Callable[[Any], Any]) -> Store:
         engine: Engine = (
-            postgres_engine(self._place)
+            SCHEMAS.engine(self._place)
             if self._kind == "postgres"
             else SqliteEngine(self._place / "memory.db", durability="os")
         )
@@ -195,6 +196,7 @@ def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
     yield made
     for store in made.stores:
         store.close()
+    SCHEMAS.take_back()
 
 
 def each_moment(rig: Rig, stride: int = 1) -> Iterator[None]:

@@ -15,7 +15,7 @@ from rote.space import Space
 from rote.testing import FixedClock, SeededIds, StoreSettings
 from rote.testing.strategies import operations
 from tests.lanes import examples
-from tests.properties.test_model import open_file, open_memory, open_postgres
+from tests.properties.test_model import SCHEMAS, open_file, open_memory, open_postgres
 
 # Another kind of store joins with an entry here.
 OPENERS = {"file": open_file, "memory": open_memory, "postgres": open_postgres}
@@ -68,6 +68,7 @@ def test_a_copy_is_the_source_whenever_it_is_made(
                     _commit(space, step)
             assert source.copy("notes", target).ok
             _compare(space, target.space("notes"))
+        SCHEMAS.take_back()
 
 
 def _move_side(space: Space, number: int) -> None:

@@ -23,10 +23,11 @@ from rote.space import Space
 from rote.testing import StoreSettings, open_on
 from rote.testing.merge_model import Merging, ModelMerge
 from rote.testing.model import SpaceModel
-from rote.testing.postgres import postgres_engine
+from rote.testing.postgres import Schemas
 from rote.values import canonical
 from tests.lanes import examples
 
+SCHEMAS = Schemas()
 IDS = ("urn:a", "urn:b", "urn:c")
 VALUES: tuple[Any, ...] = (
     1,
@@ -157,9 +158,10 @@ def in_memory() -> Iterator[History]:
 @contextmanager
 def on_postgres() -> Iterator[History]:
     with TemporaryDirectory() as folder:
-        engine = postgres_engine(Path(folder))
+        engine = SCHEMAS.engine(Path(folder))
         with open_on(engine, StoreSettings(), keys=MemoryKeys()) as store:
             yield History(store.space("notes"))
+    SCHEMAS.take_back()
 
 
 Open = Callable[[], Any]

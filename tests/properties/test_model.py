@@ -10,9 +10,10 @@ from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.space import Store
 from rote.testing import StoreSettings, open_on
 from rote.testing.machine import make_machine
-from rote.testing.postgres import postgres_engine
+from rote.testing.postgres import Schemas
 from tests.lanes import examples
 
+SCHEMAS = Schemas()
 STEPS = examples(30, 50)
 
 
@@ -26,7 +27,7 @@ def open_memory(place: Path, settings: StoreSettings) -> Store:
 
 
 def open_postgres(place: Path, settings: StoreSettings) -> Store:
-    return open_on(postgres_engine(place), settings, keys=FolderKeys(place / "keys"))
+    return open_on(SCHEMAS.engine(place), settings, keys=FolderKeys(place / "keys"))
 
 
 def open_presuming(place: Path, settings: StoreSettings) -> Store:

@@ -22,9 +22,10 @@ from rote.records.memory import Memory
 from rote.space import Space
 from rote.testing import StoreSettings, open_on
 from rote.testing.clocks import START, FixedClock
-from rote.testing.postgres import postgres_engine
+from rote.testing.postgres import Schemas
 from tests.lanes import examples
 
+SCHEMAS = Schemas()
 KINDS = ("k", "k!")
 IDS = ("a", "a%", "A", "\U0001f600")
 PREFIXES = ("", "a", "a%", "A", "z")
@@ -223,9 +224,10 @@ def instant(time: str) -> datetime:
 def fresh(engine: str) -> Iterator[Story]:
     clock = FixedClock(START)
     with TemporaryDirectory() as folder:
-        made = SqliteEngine(None) if engine == "memory" else postgres_engine(Path(folder))
+        made = SqliteEngine(None) if engine == "memory" else SCHEMAS.engine(Path(folder))
         with open_on(made, StoreSettings(clock=clock), keys=MemoryKeys()) as store:
             yield Story(store.space("records"), clock)
+    SCHEMAS.take_back()
 
 
 def compare(engine: str, seed: int) -> None:

@@ -11,7 +11,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections import Counter
+from atexit import register
+from collections import Counter, deque
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -23,6 +24,8 @@ import psycopg
 
 from rote.engines import ASKED_FOR
 from rote.engines.postgres import PostgresEngine
+from rote.engines.postgres.connections import Session, Target
+from rote.errors import RoteError
 
 # Names a running server; its user must be allowed to make schemas.
 SERVER_VARIABLE = "ROTE_TEST_POSTGRES"
@@ -235,6 +238,51 @@ def postgres_engine(place: Path, *, durability: str = "os") -> PostgresEngine:
     return PostgresEngine(server_url(), schema=schema_of(place), durability=durability)
 
 
+class _KeptSession(Session):
+    """A session that goes over to another engine when its own one has closed it."""
+
+    def close(self) -> None:
+        if not self.is_fresh:
+            super().close()
+        elif self not in _KEPT:
+            _KEPT.append(self)
+
+    def end(self) -> None:
+        super().close()
+
+
+class _KeepingTarget(Target):
+    """Connects by a session that was left, as a pooler does: a new one begins with empty caches at
+    the server, and to fill them takes longer than most tests."""
+
+    sessions = _KeptSession
+
+    def connect(self) -> Session:
+        while _KEPT:
+            session = _KEPT.popleft()
+            try:
+                session.run("discard all")
+            except RoteError:
+                session.end()
+            else:
+                session.only_reads, session.patience = False, None
+                return session
+        return super().connect()
+
+
+class _KeepingEngine(PostgresEngine):
+    targets = _KeepingTarget
+
+
+_KEPT: deque[_KeptSession] = deque()
+
+
+@register
+def _end_sessions() -> None:
+    while _KEPT:
+        _KEPT.popleft().end()
+
+
 class Schemas:
     """Schemas that tests have one after the other: to empty one takes a fraction of the time that it
     takes to make one. For tests that leave the tables themselves alone."""
@@ -251,7 +299,7 @@ class Schemas:
         if place not in self._lent:
             schema = self._lent[place] = self._free.pop() if self._free else schema_of(place)
             self._uses[schema] += 1
-        return PostgresEngine(
+        return _KeepingEngine(
             server_url(), schema=self._lent[place], durability=durability,
             read_only=ASKED_FOR if read_only else None,
         )  # fmt: skip

@@ -49,6 +49,8 @@ _ports = re.compile(r"[0-9]*(,[0-9]*)*").fullmatch
 class Target:
     """A server and a database. Messages show only `place`, which holds no user and no password."""
 
+    sessions: "type[Session]"  # the kind of session that is made
+
     def __init__(self, url: str, *, writes: bool = True) -> None:
         try:
             parameters = conninfo.conninfo_to_dict(url)
@@ -77,7 +79,7 @@ class Target:
 
     def connect(self) -> "Session":
         try:
-            session = Session.connect(
+            session = self.sessions.connect(
                 autocommit=True,
                 prepare_threshold=None,
                 cursor_factory=RawCursor,
@@ -221,6 +223,9 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
         if error.sqlstate == "25006":
             self.only_reads = True
         return translate(error, place=self.place)
+
+
+Target.sessions = Session
 
 
 class Notices:

@@ -39,6 +39,7 @@ class PostgresEngine:
     """Implements Engine."""
 
     is_remote = True
+    targets = Target  # the kind of target that is connected to
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class PostgresEngine:
         self._schema = quoted(check_schema(schema))
         self._durability = durability
         self.read_only = read_only
-        self._target = Target(url, writes=read_only is None)
+        self._target = self.targets(url, writes=read_only is None)
         self._pool = Pool(self._target)
         self._own = _Own()
         self._known: dict[int, Known] = {}
