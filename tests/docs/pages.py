@@ -104,7 +104,11 @@ class _MustRaise(ast.NodeTransformer):
 class Console:
     """Runs commands one after the other: each in a shell, but a plain `rote …` without one."""
 
-    def __init__(self, folder: Path, environment: dict[str, str], starter: Starter) -> None:
+    def __init__(
+        self, folder: Path, environment: dict[str, str], starter: Starter, *, output: Path
+    ) -> None:
+        """output  a file that takes what a plain `rote …` prints"""
+        self._output = output
         self._folder = folder
         self._environment = environment
         self._starter = starter
@@ -122,7 +126,10 @@ class Console:
 
     def _run(self, text: str) -> tuple[int, str]:
         if text.startswith("rote ") and not _needs_shell(text):
-            return self._starter.run(shlex.split(text)[1:])
+            return self._starter.run(
+                shlex.split(text)[1:],
+                folder=self._folder, environment=self._environment, output=self._output,
+            )  # fmt: skip
         done = subprocess.run(
             ["sh", "-c", text],
             cwd=self._folder, env=self._environment, stdin=subprocess.DEVNULL,

@@ -1,17 +1,21 @@
 """Starts `rote` many times without loading it each time: every command is a process of its own,
 forked from one that has the library loaded.
 
-As a program it reads a line of JSON for each command, {"arguments": […], "output": PATH}, and
-answers with a line, the exit code.
+As a program it reads a line of JSON for each command, {"arguments": […], "environment": {…},
+"folder": PATH, "output": PATH}, and answers with a line, the exit code.
 """
 
+import atexit
 import gc
 import os
 import signal
 import subprocess
 import sys
+import threading
+import traceback
 from functools import cache
 from pathlib import Path
+from typing import Any, NoReturn
 
 import typer.main
 from typer.testing import CliRunner
@@ -24,32 +28,32 @@ SECONDS_MAX = 120
 
 
 class Starter:
-    """Runs `rote` in one folder and environment."""
+    """Runs `rote` in any folder and environment."""
 
-    def __init__(self, folder: Path, environment: dict[str, str], *, output: Path) -> None:
-        """Keep the settings; commands print into the file `output`."""
-        self._folder = folder
-        self._environment = environment
-        self._output = output
+    def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None  # started at the first need
 
-    def run(self, arguments: list[str]) -> tuple[int, str]:
-        """Return the exit code of `rote ARGUMENTS`, and its output."""
+    def run(
+        self, arguments: list[str], *, folder: Path, environment: dict[str, str], output: Path
+    ) -> tuple[int, str]:
+        """Return the exit code of `rote ARGUMENTS`, and its output, which goes into the file `output`."""
         if self._process is None:
             self._process = self._start()
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        order = canonical({"arguments": arguments, "output": str(self._output)})
-        stdin.write(f"{order.decode()}\n")
+        order = {
+            "arguments": arguments, "environment": environment,
+            "folder": str(folder), "output": str(output),
+        }  # fmt: skip
+        stdin.write(f"{canonical(order).decode()}\n")
         stdin.flush()
-        return int(stdout.readline()), self._output.read_text("utf-8")
+        return int(stdout.readline()), output.read_text("utf-8")
 
     def _start(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, __file__], cwd=self._folder, env=self._environment, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
+            [sys.executable, __file__], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
 
     def close(self) -> None:
         if self._process is not None:
@@ -69,14 +73,36 @@ def _serve() -> None:
         order = decode(line)
         child = os.fork()
         if child == 0:
-            sys.argv = ["rote", *order["arguments"]]
-            _take_streams(order["output"])
-            signal.alarm(SECONDS_MAX)  # ends a command that hangs
-            main()  # ends the process, and with it this loop
-            sys.exit(0)
+            _run(order)
         _, status = os.waitpid(child, 0)
         sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
         sys.stdout.flush()
+
+
+def _run(order: Any) -> NoReturn:
+    """Run one command, and end the process as the interpreter does, but leave the memory to the
+    system: to free it object by object takes longer than most commands."""
+    sys.argv = ["rote", *order["arguments"]]
+    os.chdir(order["folder"])
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    _take_streams(order["output"])
+    signal.alarm(SECONDS_MAX)  # ends a command that hangs
+    code = 0
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _take_streams(output: str) -> None:

@@ -20,8 +20,14 @@ SETTINGS = ("ROTE_STORE", "ROTE_SPACE", "ROTE_BRANCH")
 RUNNABLE = [page for page in PAGES if any(b.tag in RUN for b in blocks(page.read_text("utf-8")))]
 
 
+@pytest.fixture(scope="session")
+def starter() -> Iterator[Starter]:
+    with closing(Starter()) as starter:
+        yield starter
+
+
 @pytest.fixture
-def console(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+def console(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, starter: Starter) -> Console:
     """Return a console that runs commands in the test's folder."""
     aside = tmp_path_factory.mktemp("aside")
     environment = {
@@ -31,8 +37,7 @@ def console(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     }
     for name in SETTINGS:
         environment.pop(name, None)
-    with closing(Starter(tmp_path, environment, output=aside / "output.txt")) as starter:
-        yield Console(tmp_path, environment, starter)
+    return Console(tmp_path, environment, starter, output=aside / "output.txt")
 
 
 @pytest.mark.parametrize("page", RUNNABLE, ids=[str(page.relative_to(ROOT)) for page in RUNNABLE])
