@@ -41,7 +41,7 @@ def stories(draw: st.DrawFn) -> list[Step]:
 
 @pytest.mark.parametrize("target_kind", OPENERS)
 @pytest.mark.parametrize("source_kind", OPENERS)
-@settings(max_examples=examples(25, 150))
+@settings(max_examples=examples(12, 150))
 @given(story=stories(), page_size=st.integers(1, 4))
 def test_a_copy_is_the_source_whenever_it_is_made(
     source_kind: str, target_kind: str, story: list[Step], page_size: int

@@ -166,7 +166,7 @@ def on_postgres() -> Iterator[History]:
 
 Open = Callable[[], Any]
 ENGINES = [
-    pytest.param(in_memory, examples(60, 400), id="sqlite"),
+    pytest.param(in_memory, examples(40, 400), id="sqlite"),
     pytest.param(on_postgres, examples(4, 30), id="postgres"),
 ]
 

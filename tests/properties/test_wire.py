@@ -143,7 +143,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-@settings(max_examples=examples(15, 1_000))
+@settings(max_examples=examples(8, 1_000))
 @given(data=st.data())
 def test_a_command_decodes_to_what_was_encoded(row: Any, data: st.DataObject) -> None:
     command = data.draw(commands_of(row.command))
@@ -151,7 +151,7 @@ def test_a_command_decodes_to_what_was_encoded(row: Any, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-@settings(max_examples=examples(15, 1_000))
+@settings(max_examples=examples(8, 1_000))
 @given(data=st.data())
 def test_an_answer_decodes_to_what_was_encoded(row: Any, data: st.DataObject) -> None:
     answer = data.draw(values(answer_type(row.command)))
@@ -160,7 +160,7 @@ def test_an_answer_decodes_to_what_was_encoded(row: Any, data: st.DataObject) ->
     assert encode_answer(row, decoded) == encode_answer(row, answer)
 
 
-@settings(max_examples=examples(15, 1_000))
+@settings(max_examples=examples(8, 1_000))
 @given(values(FoundationPage))
 def test_a_page_of_a_foundation_is_one_line(page: Any) -> None:
     line = encode_page(page)
