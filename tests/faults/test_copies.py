@@ -40,6 +40,7 @@ def test_a_copy_that_is_killed_again_and_again_goes_on_and_arrives(tmp_path: Pat
             space.transact(operations("writer", number), key=key_of("writer", number))
         log = list(space.log())
         argv = [sys.executable, "-m", "tests.faults.children", "copy"]
+        midway = 0
         for _ in range(KILLS):
             with ChildProcess([*argv, str(source_path), str(target_path)], cwd=ROOT) as child:
                 child.read_until(3)
@@ -47,9 +48,13 @@ def test_a_copy_that_is_killed_again_and_again_goes_on_and_arrives(tmp_path: Pat
                 reached = [int(line) for line in child.kill()]
             with rote.open(target_path) as target:
                 copy = target.space(NAME)
-                assert reached[-1] <= copy.version < COMMITS, "killed too late to show anything"
+                assert reached[-1] <= copy.version
                 assert list(copy.log()) == log[: copy.version]
                 assert copy.verify().ok
+                if copy.version == COMMITS:
+                    break  # it was faster than its killer
+                midway += 1
+        assert midway, "killed too late to show anything"
         with rote.open(target_path) as target:
             report = source.copy(NAME, target)
             assert (report.ok, report.head) == (True, space.head)

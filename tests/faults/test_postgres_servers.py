@@ -13,7 +13,6 @@ import psycopg
 import pytest
 
 import rote
-from rote.engines.postgres import connections
 from rote.engines.postgres.connections import SERVER_VERSION_MIN, Session, Target
 from rote.errors import Denied, Unavailable
 from rote.testing.postgres import FAST, PostgresServer, schema_of, server_url, with_options
@@ -141,7 +140,7 @@ class OldSession(Session):
 def test_a_server_that_is_too_old_is_named_with_what_to_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connections, "Session", OldSession)
+    monkeypatch.setattr(Target, "sessions", OldSession)
     with pytest.raises(Unavailable, match="14 is too old; use 15 or newer") as caught:
         Target(server_url()).connect()
     check_line(caught.value)
