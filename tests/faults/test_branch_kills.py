@@ -22,6 +22,7 @@ from rote.testing.model import SpaceModel
 from rote.testing.postgres import database_url
 from tests.faults.branch_children import IDS, Call, operations, perform
 from tests.faults.children import NAME
+from tests.faults.test_kills import AHEAD_BYTES
 from tests.lanes import examples
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +49,8 @@ class Workers:
         self._runs += 1
         module, worker = "tests.faults.branch_children", f"worker-{self._runs}"
         argv = [sys.executable, "-m", module, "work", self._url, worker]
-        return self._children.enter_context(ChildProcess(argv, cwd=ROOT, timeout_seconds=300))
+        child = ChildProcess(argv, cwd=ROOT, timeout_seconds=300, ahead_bytes=AHEAD_BYTES)
+        return self._children.enter_context(child)
 
     def kill(self, index: int, delay_seconds: float) -> Call | None:
         """Kill one in the middle of its work; return the call that was in progress, if any."""

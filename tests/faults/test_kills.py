@@ -17,6 +17,8 @@ from tests.faults.children import LEFT, NAME, RIGHT, key_of, operations
 from tests.lanes import examples
 
 ROOT = Path(__file__).parents[2]
+# Of output: without a bound, writers on a fast disk make more commits than can be checked.
+AHEAD_BYTES = 4_096
 STORES = examples(1, 30)
 KILLS_PER_STORE = examples(5, 10)
 
@@ -35,7 +37,8 @@ class Crowd:
     def _start(self, *arguments: str) -> ChildProcess:
         what, *rest = arguments
         argv = [sys.executable, "-m", "tests.faults.children", what, str(self.path), *rest]
-        return self._children.enter_context(ChildProcess(argv, cwd=ROOT, timeout_seconds=300))
+        child = ChildProcess(argv, cwd=ROOT, timeout_seconds=300, ahead_bytes=AHEAD_BYTES)
+        return self._children.enter_context(child)
 
     def _start_writer(self) -> tuple[str, ChildProcess]:
         self._runs += 1

@@ -5,6 +5,7 @@ head to n. So a file shows whether each transaction is there whole, in part or n
 """
 
 import contextlib
+import fcntl
 import random
 import shutil
 import subprocess
@@ -492,6 +493,15 @@ def test_a_child_that_ends_by_itself_is_reported_with_its_complaint() -> None:
     source = "print('one', flush=True); raise SystemExit('out of paper')"
     with pytest.raises(AssertionError, match=r"(?s)by itself after 1 .*out of paper"):
         run_until_killed([sys.executable, "-c", source], acknowledgements=2)
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_GETPIPE_SZ"), reason="pipes of Linux")
+def test_a_child_may_be_held_to_few_bytes_that_nobody_has_read() -> None:
+    said = "import fcntl, signal; print(fcntl.fcntl(1, fcntl.F_GETPIPE_SZ), flush=True); signal.pause()"
+    for ahead, size in ((-1, 65_536), (4_096, 4_096)):
+        with ChildProcess([sys.executable, "-c", said], ahead_bytes=ahead) as child:
+            child.read_until(1)
+            assert child.kill() == (str(size),)
 
 
 def test_a_silent_child_is_given_up_and_killed() -> None:

@@ -56,7 +56,13 @@ class ChildProcess:
         *,
         timeout_seconds: float = 60.0,
         cwd: Path | str | None = None,
+        ahead_bytes: int = -1,
     ) -> None:
+        """Start the child.
+
+        ahead_bytes  output that nobody has read yet and for which the child does not wait, where
+                     the system lets one choose: 4,096 at least; -1 for what it usually is
+        """
         # Whole lines that the child printed, as far as they were read.
         self.acknowledged: list[str] = []
         self._unfinished_line = b""
@@ -71,6 +77,7 @@ class ChildProcess:
                 stderr=self._error_output,
                 start_new_session=True,
                 cwd=cwd,
+                pipesize=ahead_bytes,
             )
         except BaseException:
             self._error_output.close()
