@@ -15,8 +15,8 @@ from rote.retrieval.ranking.scores import Scores
 from rote.retrieval.ranking.scoring import OWN, Telling
 from rote.retrieval.segments.asking import Answer
 from rote.retrieval.segments.filtering import passing
-from rote.retrieval.segments.scores import FoundScores, PartRows, ThreadedScores
-from rote.retrieval.segments.scoring import cell_postings, plain_totals
+from rote.retrieval.segments.scores import PlainScores, ThreadedScores
+from rote.retrieval.segments.scoring import cell_postings, frequent_term, plain_totals
 from rote.retrieval.spaces import entry_memory, whole_memory
 from rote.space import Space
 from rote.values.limits import RECORDS_READ_AT_ONCE
@@ -146,9 +146,11 @@ class FoundMemories:
         is_threaded = request.scoring.context and has_threads
         least = self._least(telling, 1 if is_threaded else OWN)
         if not is_threaded:
-            found = plain_totals(living, weighed, self._postings, telling)
-            totals = list(chain.from_iterable(own.values() for own in found))
-            return FoundScores(totals, least, PartRows([part.base for part in living.parts], found))
+            # Where rows are excluded, each must be looked at.
+            frequent = None if excluded else frequent_term(self._postings, telling)
+            found = plain_totals(living, weighed, self._postings, telling, frequent)
+            most = OWN * telling.idf.get(frequent or "", 0) * weights.weight(1, 0, telling.average)
+            return PlainScores([part.base for part in living.parts], found, least, most)
         layout = living.layout
         filled = bytearray(layout.filled)
         for row in excluded:

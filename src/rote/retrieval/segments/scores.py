@@ -7,7 +7,7 @@ passed over when no total in them can be among the best.
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import mul
 
 from rote.retrieval.order import Column
@@ -15,6 +15,7 @@ from rote.retrieval.ranking import weights
 from rote.retrieval.segments.layout import Layout
 from rote.retrieval.segments.scoring import (
     CellPosting,
+    PartTotals,
     block_bounds,
     count_reached,
     threaded_totals,
@@ -41,7 +42,7 @@ def _floor(totals: Iterable[int], count: int) -> int:
     return weights.total_from(weights.score(sorted(totals, reverse=True)[count - 1]))
 
 
-class PartRows:
+class _PartRows:
     """Implements order.Column: the rows of totals that come part by part. Few are asked for."""
 
     def __init__(self, bases: Sequence[int], found: Sequence[dict[int, int]]) -> None:
@@ -106,6 +107,45 @@ class FoundScores:
         for score, place in self._best_places(len(self)):
             raised[place] = weights.total_from(score + more(self._rows[place]))
         return FoundScores(raised, 0, self._rows)
+
+
+class PlainScores:
+    """Implements ranking.scores.Scores by the totals of parts, of which some may be left out."""
+
+    def __init__(
+        self, bases: Sequence[int], found: Sequence[PartTotals], least: int, most: int
+    ) -> None:
+        self._bases = bases  # of parts
+        self._found = found
+        self._least = least  # no total above 0 is below
+        self._most = most  # no total that is left out is above
+        self._some = self._scores([each.own for each in found])
+
+    def _scores(self, found: Sequence[dict[int, int]]) -> FoundScores:
+        totals = list(chain.from_iterable(own.values() for own in found))
+        return FoundScores(totals, self._least, _PartRows(self._bases, found))
+
+    @cached_property
+    def _whole(self) -> FoundScores:
+        return self._scores([each.whole() for each in self._found])
+
+    def __len__(self) -> int:
+        if self._least < weights.total_from(1):
+            return len(self._whole)
+        return len(self._some) + sum(len(each.waiting) - each.known for each in self._found)
+
+    def best(self, count: int) -> list[tuple[int, int]]:
+        if 0 < count <= len(self._some):
+            best = self._some.best(count)
+            if min(best)[0] > weights.score(self._most):
+                return best
+        return self._whole.best(count)
+
+    def count_from(self, least: int) -> int:
+        return self._whole.count_from(least)
+
+    def raised(self, more: Callable[[int], int]) -> FoundScores:
+        return self._whole.raised(more)
 
 
 class ThreadedScores:

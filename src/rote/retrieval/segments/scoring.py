@@ -20,7 +20,7 @@ from rote.retrieval.ranking import weights
 from rote.retrieval.ranking.scoring import AFTER, BEFORE, OWN, Telling
 from rote.retrieval.segments.layout import Layout
 from rote.retrieval.segments.living import Living, Part
-from rote.retrieval.segments.segment import Numbers, Posting, from_bytes, to_bytes
+from rote.retrieval.segments.segment import ROW, Numbers, Posting, from_bytes, to_bytes
 from rote.values.limits import BLOCK_CELLS, CELLS_OF_MANY
 
 # A share is at most ten times a weight, which is below 2.2 * 2^16. So the highest bit of a lane is free.
@@ -28,27 +28,67 @@ _LANE_BITS = 32
 _LANE_BYTES = _LANE_BITS // 8
 _LANES_STEP = 1_024
 
+_NO_ROWS: Numbers = array(ROW)
+
 # The postings of each part, by term.
 Postings = Sequence[Mapping[str, Posting]]
 
 
-def plain_totals(
-    living: Living, weighed: Sequence[Sequence[int]], postings: Postings, telling: Telling
-) -> list[dict[int, int]]:
-    """Return for each part the total of each of its rows that has a term; 0 for one that does not count.
+class PartTotals(Struct, frozen=True):
+    """Totals of the rows of a part: the sum over terms of idf times ten times the weight.
 
-    A total is the sum over terms of idf times ten times the weight.
+    The term that most rows have is left out of those that have it once and no other term.
     """
+
+    own: dict[int, int]  # by row; 0 for one that does not count
+    waiting: Sequence[int]  # the rows that have this term once
+    known: int  # so many of them are in `own`
+    by_row: Sequence[int]  # weights
+    times: int  # of its weights
+
+    def whole(self) -> dict[int, int]:
+        """Return the totals of all rows."""
+        own, by_row = self.own, self.by_row
+        return own | {row: self.times * by_row[row] for row in self.waiting if row not in own}
+
+
+def plain_totals(
+    living: Living,
+    weighed: Sequence[Sequence[int]],
+    postings: Postings,
+    telling: Telling,
+    frequent: str | None,
+) -> list[PartTotals]:
+    """Return the totals of each part; without a `frequent` term none are left out."""
     known = _Weights(telling.average)
-    return [
-        _part_totals(
-            part,
-            by_row,
-            [(idf, found[term]) for term, idf in telling.idf.items() if term in found],
-            known,
-        )
-        for part, by_row, found in zip(living.parts, weighed, postings, strict=True)
-    ]
+    totals = []
+    for part, by_row, found in zip(living.parts, weighed, postings, strict=True):
+        waiting, times = _NO_ROWS, 0
+        asked = []
+        for term, idf in telling.idf.items():
+            posting = found.get(term)
+            if posting is None:
+                continue
+            if term == frequent and part.is_whole:
+                waiting, times = posting.singles, OWN * idf
+                posting = Posting(_NO_ROWS, posting.repeats, posting.counts)
+            asked.append((idf, posting))
+        own = _part_totals(part, by_row, asked, known)
+        others = [row for row in waiting if row in own]
+        for row in others:
+            own[row] += times * by_row[row]
+        totals.append(PartTotals(own, waiting, len(others), by_row, times))
+    return totals
+
+
+def frequent_term(postings: Postings, telling: Telling) -> str | None:
+    """Return the term that most rows have once, of those that tell anything; None for a single term."""
+    counts = {
+        term: sum(len(found[term].singles) for found in postings if term in found)
+        for term, idf in telling.idf.items()
+        if idf
+    }
+    return max(counts, key=counts.__getitem__) if len(counts) > 1 else None
 
 
 def _part_totals(

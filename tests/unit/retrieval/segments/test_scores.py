@@ -1,4 +1,4 @@
-"""The best in threads, found by bounds, are those of all totals, which are made here as the contract says."""
+"""The best, found by bounds, are those of all totals, which are made here as the contract says."""
 
 from array import array
 from random import Random
@@ -6,10 +6,11 @@ from random import Random
 import pytest
 
 from rote.retrieval.ranking import weights
+from rote.retrieval.ranking.scores import Scores
 from rote.retrieval.segments import scores
 from rote.retrieval.segments.layout import GAP, Layout
-from rote.retrieval.segments.scores import ThreadedScores
-from rote.retrieval.segments.scoring import CellPosting
+from rote.retrieval.segments.scores import PlainScores, ThreadedScores
+from rote.retrieval.segments.scoring import CellPosting, PartTotals
 from tests.lanes import examples
 
 AFTER, BEFORE = (6, 4, 2), (5, 3, 1)
@@ -70,18 +71,43 @@ class Case:
         )
 
 
+def check_best(found: Scores, expected: list[tuple[int, int]]) -> None:
+    """Compare scores with those of all rows that have one, sorted."""
+    assert len(found) == len(expected)
+    for count in {1, 2, 10, len(expected) // 2, len(expected) - 1, len(expected)} - {0, -1}:
+        best = found.best(count)
+        assert len(best) >= min(count, len(expected))
+        least = min(best)[0]
+        assert sorted(best) == [each for each in expected if each[0] >= least]
+    middle = expected[len(expected) // 2][0]
+    assert found.count_from(middle) == sum(score >= middle for score, _ in expected)
+
+
 @pytest.mark.parametrize("sampled", [1, 16])
-def test_the_best_are_those_of_all_totals(sampled: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_in_threads_are_those_of_all(
+    sampled: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scores, "_SAMPLED", sampled)
     for seed in range(examples(60, 5_000)):
         case = Case(seed)
-        expected = case.expected()
-        assert len(case.scores) == len(expected)
-        for count in {1, 2, 10, len(expected) // 2, len(expected) - 1} - {0, -1}:
-            found = case.scores.best(count)
-            assert len(found) >= min(count, len(expected))
-            least = min(found)[0]
-            assert sorted(found) == [each for each in expected if each[0] >= least]
-        assert sorted(case.scores.best(len(expected))) == expected
-        middle = expected[len(expected) // 2][0]
-        assert case.scores.count_from(middle) == sum(each[0] >= middle for each in expected)
+        check_best(case.scores, case.expected())
+
+
+def test_the_best_are_those_of_all_where_some_totals_are_left_out() -> None:
+    for seed in range(examples(200, 10_000)):
+        random = Random(seed)
+        idf = random.randint(IDF_MIN, IDF_MAX)
+        times = random.choice((idf, random.randint(IDF_MIN, IDF_MAX)))
+        by_row = random.choices((WEIGHT_MIN, 60_000, WEIGHT_MAX), k=50)  # so that many are equal
+        parts, bases, expected = [], [0, 50, 1_000], []
+        for base in bases:
+            waiting = random.sample(range(50), k=random.randrange(1, 50))
+            others = random.sample(range(50), k=random.randrange(50))
+            own = {row: idf * by_row[row] for row in others}
+            known = own.keys() & set(waiting)
+            own |= {row: own[row] + times * by_row[row] for row in known}
+            whole = {row: times * by_row[row] for row in waiting} | own
+            expected += [(weights.score(total), base + row) for row, total in whole.items()]
+            parts.append(PartTotals(own, waiting, len(known), by_row, times))
+        found = PlainScores(bases, parts, WEIGHT_MIN * IDF_MIN, times * max(by_row))
+        check_best(found, sorted(expected))
