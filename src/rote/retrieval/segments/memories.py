@@ -1,6 +1,7 @@
 """The memories of a state, found by the index. Only those that may be in the answer are read."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from itertools import chain, compress
 from typing import Generic, TypeVar
 
@@ -15,6 +16,7 @@ from rote.retrieval.ranking.scores import Scores
 from rote.retrieval.ranking.scoring import OWN, Telling
 from rote.retrieval.segments.asking import Answer
 from rote.retrieval.segments.filtering import passing
+from rote.retrieval.segments.living import Living
 from rote.retrieval.segments.scores import PlainScores, ThreadedScores
 from rote.retrieval.segments.scoring import cell_postings, frequent_term, plain_totals
 from rote.retrieval.spaces import entry_memory, whole_memory
@@ -40,10 +42,11 @@ class FoundMemories:
         self.texts: dict[int, str] = {}  # of the memories that were read
         self.hashes: dict[int, str] = {}
         self.tags: dict[int, tuple[str, ...]] = {}
+        # Not methods: what refers to itself stays until the garbage collector finds it.
         self._ids: dict[int, str] = {}
-        self.ids = _Column(self._id)
+        self.ids = _Column(partial(_id, self._living, self._ids))
         self.paths = _Column(lambda _: name)
-        self.instants = _Column(self._instant)
+        self.instants = _Column(partial(_instant, self._living))
 
     def __len__(self) -> int:
         return self._living.count
@@ -175,7 +178,7 @@ class FoundMemories:
 
     def rank_key(self, row: int) -> tuple[int, str, str, str]:
         # No two memories of a space have the same id.
-        return -self._instant(row), self._name, self._id(row), ""
+        return -self.instants[row], self._name, self.ids[row], ""
 
     def drops(self, rows: Sequence[int], reason: str) -> list[Drop]:
         self.load(rows)
@@ -186,16 +189,19 @@ class FoundMemories:
         segment = part.segment
         return segment.entities[segment.entity[number]], segment.number[number]
 
-    def _id(self, row: int) -> str:
-        read = self._ids.get(row)
-        if read is not None:
-            return read
-        part, number = self._living.place(row)
-        return part.segment.memory_id(number)
 
-    def _instant(self, row: int) -> int:
-        part, number = self._living.place(row)
-        return part.segment.instant[number]
+def _id(living: Living, read: dict[int, str], row: int) -> str:
+    """Return the id of a memory, which need not be one of those that were read."""
+    id = read.get(row)
+    if id is None:
+        part, number = living.place(row)
+        id = part.segment.memory_id(number)
+    return id
+
+
+def _instant(living: Living, row: int) -> int:
+    part, number = living.place(row)
+    return part.segment.instant[number]
 
 
 class _Column(Generic[Cell]):

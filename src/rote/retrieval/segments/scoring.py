@@ -21,7 +21,7 @@ from rote.retrieval.ranking.scoring import AFTER, BEFORE, OWN, Telling
 from rote.retrieval.segments.layout import Layout
 from rote.retrieval.segments.living import Living, Part
 from rote.retrieval.segments.segment import ROW, Numbers, Posting, from_bytes, to_bytes
-from rote.values.limits import BLOCK_CELLS, CELLS_OF_MANY
+from rote.values.limits import BLOCK_CELLS, CELLS_OF_MANY, WORDS_REMEMBERED
 
 # A share is at most ten times a weight, which is below 2.2 * 2^16. So the highest bit of a lane is free.
 _LANE_BITS = 32
@@ -60,7 +60,7 @@ def plain_totals(
     frequent: str | None,
 ) -> list[PartTotals]:
     """Return the totals of each part; without a `frequent` term none are left out."""
-    known = _Weights(telling.average)
+    known = _weights_of(telling.average)
     totals = []
     for part, by_row, found in zip(living.parts, weighed, postings, strict=True):
         waiting, times = _NO_ROWS, 0
@@ -122,8 +122,14 @@ class _Weights(dict[tuple[int, int], int]):
         self._average = average
 
     def __missing__(self, key: tuple[int, int]) -> int:
+        if len(self) >= WORDS_REMEMBERED:
+            self.clear()
         weight = self[key] = weights.weight(*key, self._average)
         return weight
+
+
+# An average stays for many questions.
+_weights_of = lru_cache(maxsize=4)(_Weights)
 
 
 def _repeated(part: Part, posting: Posting, known: _Weights) -> Iterable[tuple[int, int]]:
@@ -153,7 +159,7 @@ def cell_postings(
     living: Living, weighed: Sequence[Sequence[int]], postings: Postings, telling: Telling
 ) -> list[CellPosting]:
     """Return the cells of all terms that tell anything."""
-    known = _Weights(telling.average)
+    known = _weights_of(telling.average)
     return [
         CellPosting.of(idf, *_by_cell(living, weighed, postings, term, known))
         for term, idf in telling.idf.items()
