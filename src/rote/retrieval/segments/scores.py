@@ -181,10 +181,11 @@ class ThreadedScores:
         # The greater a bound, the likelier is a great total: after some blocks few others are left.
         guess = max(1, _guess(bounds, count))
         ranked = _ranked(bounds, guess)
-        totals = self._totals_in(ranked[:count])
+        size = 2 * count
+        totals = self._totals_in(ranked[:size])
         if len(totals) < count:
             return self._whole.best(count)
-        floor, done, size = _floor(totals.values(), count), min(count, len(ranked)), count
+        floor, done = _floor(totals.values(), count), min(size, len(ranked))
         if floor < guess:
             ranked = _ranked(bounds, floor)
         while done < len(ranked) and bounds[ranked[done]] >= floor:

@@ -1,8 +1,9 @@
 """The scores of lexical-1 over segments: all rows of a term at once, by whole numbers only.
 
 Without threads each row adds up its weights. With threads a row has of each term the greatest of its
-own share and six that its neighbours lend, and there are two ways to find it:
+own share and six that its neighbours lend, and there are three ways to find it:
 
+    few blocks  bounds tell which blocks of cells may have one of the best; only these are looked at
     few rows    each row offers its seven shares to the cells around it
     many rows   all cells are one large integer, 32 bits each; shifting it lends to all neighbours, and
                 the greater of two such integers is found in all cells by a few operations
