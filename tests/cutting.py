@@ -130,6 +130,18 @@ def silent(client: socket.socket, between: Between) -> None:
     client.recv(1)
 
 
+def says(*pieces: bytes) -> Plan:
+    """Answer a request by these bytes, each in a packet of its own, and hang up."""
+
+    def plan(client: socket.socket, between: Between) -> None:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        between.take(client)
+        for piece in pieces:
+            client.sendall(piece)
+
+    return plan
+
+
 def answers(status: int, body: bytes = b"", *headers: str) -> Plan:
     """Answer a request by itself."""
     lines = [f"HTTP/1.1 {status} Of a test", f"content-length: {len(body)}", *headers]

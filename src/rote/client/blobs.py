@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from msgspec import structs
 
 from rote.client.calls import Request
@@ -83,8 +84,7 @@ class Blobs:
             is_write=True,
             is_long=True,
         )
-        put: str = self._call(space, request).members["hash"]
-        return put
+        return self._call(space, request).member("hash", str)
 
     def _read(self, space: str, command: c.ReadPiece) -> bytes:
         check_blob_hash(command.hash)
@@ -118,12 +118,14 @@ class Blobs:
         body, kind = upload.body, {"content-type": "application/octet-stream"}
         target = f"{place_of(space)}blob_parts/{command.hash}"
         request = Request("PUT", target, body, kind, is_write=True, is_long=True)
-        adopted: bool = self._call(space, request).members["adopted"]
-        return adopted
+        return self._call(space, request).member("adopted", bool)
 
     def _foundation_in(self, space: str, command: c.FoundationIn) -> Head:
         body = self._uploads.find(command.upload).body
         target, kind = f"{place_of(space)}foundation_in", {"content-type": LINES}
         request = Request("POST", target, body, kind, is_write=True, is_long=True)
-        members = self._call(space, request).members
-        return Head(members["version"], members["hash"], members["at"])
+        reply = self._call(space, request)
+        try:
+            return msgspec.convert(reply.members, Head)
+        except msgspec.ValidationError as error:
+            raise reply.unreadable(error) from None

@@ -3,6 +3,7 @@
 connect, send, answer ──> good: the reply         ──> bad: the error that the server has raised
     │                                                  └ 429, 502 to 504: pause, send again
     ├ not sent whole: the server cannot have done it       ──> pause, send again
+    ├ an answer of somebody in between: the server may have done it
     └ sent, no answer: it may have done it. What may be repeated is sent again; of the rest, and when
       the time is over, nobody knows
 """
@@ -93,7 +94,7 @@ class _Call:
         self._pool = calls.pool
         self._request = request
         self._deadline = deadline
-        self._is_sent = False  # whether an attempt was sent whole and not answered
+        self._is_sent = False  # whether an attempt was sent whole and the server has not answered
         self._is_renewed = False
 
     def result(self) -> Reply:
@@ -103,9 +104,11 @@ class _Call:
             try:
                 bearer = self._calls.credentials.bearer()
                 reply = self._exchange(bearer)
-                if reply.status < 300:
+                if reply.is_good:
+                    if self._request.is_write:
+                        reply.details = self._details(is_open=True)
                     return reply
-                failure = error_of(reply, self._pool.address.shown)
+                failure = self._error_of(reply)
                 if self._is_worth_renewing(failure, bearer):
                     continue
                 if not self._may_repeat_after(reply, failure):
@@ -152,7 +155,7 @@ class _Call:
                 reply = read_reply(connection, before)
             except (OSError, Broken):
                 raise error from None
-            if reply.status < 300:
+            if reply.is_good:
                 raise
             return structs.replace(reply, is_kept=False)
         was_sent, self._is_sent = self._is_sent, True
@@ -206,6 +209,20 @@ class _Call:
         is_refusal = failure.code in _REFUSALS
         return is_refusal or (self._request.repeat == "always" and not failure.details)
 
+    def _error_of(self, reply: Reply) -> RoteError:
+        """Return the error that an answer tells of."""
+        try:
+            return decode_error(reply.body)
+        except InvalidInput:
+            pass  # of a proxy, or of no server of Rote
+        shown, status = self._pool.address.shown, reply.status
+        message = f"{shown} answers with status {status}, and not as a server of Rote"
+        if status in (401, 403):
+            return Denied(message, status=status)
+        # Somebody in between refuses a request before it is passed on, and fails afterwards.
+        self._is_sent = self._is_sent or not 400 <= status < 500
+        return Unavailable(message)
+
     def _lost(self, error: Exception) -> Unavailable:
         """Return the error of a line that broke, or of time that is over."""
         address = self._pool.address.shown
@@ -225,25 +242,21 @@ class _Call:
 
     def _unavailable(self, what: str, *, code: str | None) -> Unavailable:
         request = self._request
+        if request.is_write and self._is_sent:
+            what += "; it may have done it all the same"
+            if request.attempt is not None:
+                what += ", space.settle(error.details['attempt']) tells"
+        return Unavailable(what, code=code, **self._details(is_open=self._is_sent))
+
+    def _details(self, *, is_open: bool) -> dict[str, Any]:
+        """Return what an error about the server says.
+
+        is_open  whether a write may have been done
+        """
+        request = self._request
         details: dict[str, Any] = {"server": self._pool.address.shown}
         if request.is_write:
-            details["outcome"] = "unknown" if self._is_sent else "not_sent"
-            if self._is_sent:
-                what += "; it may have done it all the same"
+            details["outcome"] = "unknown" if is_open else "not_sent"
             if request.attempt is not None:
                 details["attempt"] = request.attempt
-                if self._is_sent:
-                    what += ", space.settle(error.details['attempt']) tells"
-        return Unavailable(what, code=code, **details)
-
-
-def error_of(reply: Reply, shown: str) -> RoteError:
-    """Return the error that an answer tells of."""
-    try:
-        return decode_error(reply.body)
-    except InvalidInput:
-        pass  # of a proxy, or of no server of Rote
-    message = f"{shown} answers with status {reply.status}, and not as a server of Rote"
-    if reply.status in (401, 403):
-        return Denied(message, status=reply.status)
-    return Unavailable(message)
+        return details

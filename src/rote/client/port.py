@@ -5,8 +5,8 @@ answer ──> Read, blobs, differences: methods of their own
 """
 
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Hashable
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, NoReturn, TypeVar, get_origin
 
 from msgspec import structs
 
@@ -28,6 +28,7 @@ from rote.values.client_limits import AWAIT_PAUSE_SECONDS_MAX, AWAIT_PAUSE_SECON
 from rote.values.limits import AWAIT_SECONDS_MAX
 
 R = TypeVar("R")
+_NOTHING: Mapping[str, Any] = {}
 _JSON = {"content-type": "application/json"}
 # Reads that say the same for good once their view is pinned.
 _PINNED = (c.ReadPage, c.GlanceAt, c.Scan, c.GetHistory, c.Find, c.Query, c.Values)
@@ -141,7 +142,7 @@ class RemotePort:
             name: Hashable = (space, row.name, body)
             size = len(body) + len(reply.body)
             self._kept.keep(space, name, reply.body, size, erased=erased)
-        return _decoded(row, reply.body)
+        return _decoded(row, reply.body, reply.details)
 
     def _post(
         self, space: str, name: str, body: bytes, row: Row | None = None, command: Any = None
@@ -184,14 +185,14 @@ class RemotePort:
             is_long=True,
             take=lines.begin,
         )
-        self._call(space, request)
+        reply = self._call(space, request)
         if isinstance(command, c.Compact):
             self._kept.forget(space)
         if lines.error is not None:
             raise lines.error
         if lines.result is None:
-            raise Unavailable("the server ended its answer before the result; ask again")
-        return _decoded(row, lines.result)
+            raise reply.unreadable("it ends before the result")
+        return _decoded(row, lines.result, reply.details)
 
     def _diff(self, space: str, command: c.Diff) -> tuple[Change, ...]:
         """Return all changes, by pages that are all of the two states of the first."""
@@ -278,10 +279,26 @@ def _sent(message: Message) -> bytes:
     return b'%b%b"data":"%b"}' % (message.head[:-1], comma, b2a_base64(message.body, newline=False))
 
 
-def _decoded(row: Row, body: bytes) -> Any:
+def _decoded(row: Row, body: bytes, details: Mapping[str, Any] = _NOTHING) -> Any:
+    """Return the answer to a command.
+
+    details  of the error when it cannot be read
+    """
     try:
         if answer_type(row.command) is bytes:
             return a2b_base64(members_of(body)["data"], strict_mode=True)
-        return decode_answer(row, Message(body))
-    except (KeyError, TypeError, AttributeError, ValueError, RoteError) as error:
-        raise Unavailable(f"the server's answer to {row.name} cannot be read: {error}") from None
+        answer = decode_answer(row, Message(body))
+        if get_origin(answer_type(row.command)) is dict and type(answer) is not dict:
+            raise TypeError("it is no JSON object")
+        return answer
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+        RecursionError,
+        RoteError,
+    ) as error:
+        message = f"the server's answer to {row.name} cannot be read: {error}"
+        raise Unavailable(message, **details) from None

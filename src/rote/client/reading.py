@@ -107,12 +107,17 @@ class Reading:
         reply = self._ask(space, _body(asked))
         try:
             page = _decode_page(reply.body)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             raise Unavailable(f"the server's answer is not a page of states: {error}") from None
+        named = [sent.id for sent in page.states]
+        if named != list(ids[: len(named)]) or (ids and not named):
+            raise Unavailable("the server's answer has other states than those that were asked for")
         erased = reply.number(b"rote-erased")
         states: list[State] = []
         for sent, place, known in zip(page.states, places, held, strict=False):
-            if sent.unchanged and known is not None:
+            if sent.unchanged:
+                if known is None or known.hash != sent.hash:
+                    raise Unavailable("the server's answer leaves out a value that is not here")
                 states.append(_state(sent.id, known))
                 continue
             value = bytes(sent.value)

@@ -5,14 +5,14 @@ httptools parses them where it is installed, and the standard library does where
 
 import http.client
 import socket
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.values import decode
-from rote.values.client_limits import RECEIVED_BYTES
+from rote.values.client_limits import HEAD_BYTES_MAX, RECEIVED_BYTES
 from rote.values.limits import MESSAGE_BYTES_MAX
 
 try:
@@ -20,6 +20,7 @@ try:
 except ImportError:  # no wheel for this machine
     httptools = None  # type: ignore[assignment]
 
+T = TypeVar("T")
 Take = Callable[[bytes], None]  # takes the next bytes of a body
 Before = Callable[[], None]  # called before each wait for the socket; says how long it may be
 
@@ -35,6 +36,7 @@ class Reply(Struct):
     headers: dict[bytes, bytes]  # names in lower case
     body: bytes  # empty where another took it
     is_kept: bool  # whether the connection takes another request
+    details: Mapping[str, Any] = {}  # of the error when it cannot be read
 
     @property
     def members(self) -> dict[str, Any]:
@@ -42,7 +44,21 @@ class Reply(Struct):
         try:
             return members_of(self.body)
         except RoteError as error:
-            raise Unavailable(f"the server's answer cannot be read: {error}") from None
+            raise self.unreadable(error) from None
+
+    def member(self, name: str, kind: type[T]) -> T:
+        """Return a member of the JSON object in its body."""
+        found = self.members.get(name)
+        if type(found) is not kind:
+            raise self.unreadable(f"it has no {name}")
+        return found
+
+    def unreadable(self, why: object) -> Unavailable:
+        return Unavailable(f"the server's answer cannot be read: {why}", **self.details)
+
+    @property
+    def is_good(self) -> bool:
+        return 200 <= self.status < 300
 
     def number(self, name: bytes) -> int | None:
         """Return the whole number that a header says; None without one."""
@@ -73,7 +89,8 @@ class _Parsed:
         self._parts: list[bytes] = []
         self._size = 0
         self._headers: dict[bytes, bytes] = {}
-        self._is_done = self._is_kept = False
+        self._head_bytes = 0  # until it is whole
+        self._is_done = self._is_kept = self._has_head = False
 
     def read(self, connection: socket.socket, before: Before) -> Reply:
         feed, receive = self._parser.feed_data, connection.recv
@@ -84,11 +101,17 @@ class _Parsed:
                 raise Broken("the server closed the connection before the end of its answer")
             try:
                 feed(data)
+            except httptools.HttpParserUpgrade:
+                raise Broken("the server goes on in another protocol") from None
             except httptools.HttpParserError as error:
                 cause = error.__context__
                 if isinstance(error, httptools.HttpParserCallbackError) and cause is not None:
                     raise cause from None
                 raise Broken(f"what came is no answer of HTTP: {error}") from None
+            if not self._has_head:
+                self._head_bytes += len(data)
+                if self._head_bytes > HEAD_BYTES_MAX:
+                    raise Broken(f"the head of an answer has more than {HEAD_BYTES_MAX:,} bytes")
         return Reply(
             self._parser.get_status_code(),
             self._headers,
@@ -98,8 +121,15 @@ class _Parsed:
 
     # -- called by the parser --------------------------------------------------------------------------
 
+    def on_message_begin(self) -> None:
+        if self._is_done:
+            raise Broken("more than one answer came")
+
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        self._has_head = True
 
     def on_body(self, data: bytes) -> None:
         if self._take is not None and self._parser.get_status_code() < 300:
@@ -110,7 +140,15 @@ class _Parsed:
         self._parts.append(data)
 
     def on_message_complete(self) -> None:
+        if _is_announcement(self._parser.get_status_code()):
+            self._headers, self._has_head = {}, False
+            return
         self._is_done, self._is_kept = True, self._parser.should_keep_alive()
+
+
+def _is_announcement(status: int) -> bool:
+    """Whether another answer follows (RFC 9110, section 15.2)."""
+    return 100 <= status < 200 and status != http.client.SWITCHING_PROTOCOLS
 
 
 def _check_size(size: int) -> None:
@@ -123,6 +161,12 @@ def _read_by_library(connection: socket.socket, before: Before, take: Take | Non
     try:
         before()
         response.begin()
+        while _is_announcement(response.status):
+            before()
+            response.headers = None  # type: ignore[assignment]  # else it does not read on
+            response.begin()
+        if response.status == http.client.SWITCHING_PROTOCOLS:
+            raise Broken("the server goes on in another protocol")
         if response.length is None and not response.chunked:
             # Or its head was cut: the library takes that for the end of the head.
             raise Broken("an answer does not say where it ends")

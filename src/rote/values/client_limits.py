@@ -10,8 +10,8 @@ CONNECT_SECONDS_MAX = 5
 SILENCE_SECONDS_MAX = 900
 # The pause before a repetition: the first, doubled each time up to the last.
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 5
-# Bytes that are taken from a socket at once, and of a head that is no answer of a server.
-RECEIVED_BYTES = 256 * KIB
+# Bytes that are taken from a socket at once, and of a head that may be an answer of a server.
+RECEIVED_BYTES, HEAD_BYTES_MAX = 256 * KIB, 256 * KIB
 # Pinned values and values held to ask whether they are unchanged.
 KEPT_BYTES_MAX = 64 * MIB
 # What is kept counts so long after the last answer: it may have been erased since.
