@@ -1,5 +1,6 @@
 """Blobs and foundations over HTTP: bytes that are streamed, up from an upload and down by ranges."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from rote.values.blobs import check_blob_hash, check_content_type, check_labels
 from rote.values.limits import ATTEMPT_BYTES, BLOB_PIECE_BYTES
 
 Call = Callable[[str, Request], Reply]
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def place_of(space: str) -> str:
@@ -32,6 +34,16 @@ def attempted(command: Any, ids: IdSource) -> Any:
     if command.attempt is not None:
         return command
     return structs.replace(command, attempt=ids.random_bytes(ATTEMPT_BYTES).hex())
+
+
+def _in_header(key: str) -> str:
+    """Return a key; InvalidInput for one that a header would change or end."""
+    if key != key.strip(" ") or _CONTROLS.search(key):
+        raise InvalidInput(
+            "the key of a blob that is put over HTTP has no control characters, and no space at its ends",
+            argument="key",
+        )
+    return key
 
 
 class Blobs:
@@ -73,7 +85,7 @@ class Blobs:
             "rote-attempt": ready.attempt,
         }
         if ready.key is not None:
-            headers["idempotency-key"] = ready.key
+            headers["idempotency-key"] = _in_header(ready.key)
         hash = "" if ready.expect is None else f"/{ready.expect}"
         request = Request(
             "POST" if ready.expect is None else "PUT",

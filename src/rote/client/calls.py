@@ -9,6 +9,7 @@ connect, send, answer ──> good: the reply         ──> bad: the error tha
 """
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -117,6 +118,8 @@ class _Call:
             except (OSError, Broken) as error:
                 failure = self._lost(error)
                 self._pool.check_usable()
+                if isinstance(error, ssl.SSLCertVerificationError):
+                    raise failure from None  # it will be the same one the next time
                 if self._request.repeat != "always" and self._is_sent:
                     raise failure from None
             wait = max(self._calls.jitter(pause), least)

@@ -26,6 +26,7 @@ from rote.server.watching import Watches
 from rote.space import Store
 from rote.space.sources import port_of_store
 from rote.values.ranges import prefix_end
+from rote.values.server_limits import ERASURE_LOOKS_MAX
 
 _NOTHING = Once()
 
@@ -84,11 +85,19 @@ class Service:
         seen       takes what is known of the space, also when an error is raised
         """
         asked = self.ask(principal, space, name, arguments, seen=seen, once=once, tell=tell)
-        try:
-            return TABLE[name].answer(asked)
-        finally:
-            with suppress(RoteError):  # the answer, or its error, says more
-                self.look(seen)
+        row = TABLE[name]
+        for _ in range(ERASURE_LOOKS_MAX):
+            erased = seen.erased
+            try:
+                answer = row.answer(asked)
+            finally:
+                with suppress(RoteError):  # the answer, or its error, says more
+                    self.look(seen)
+            if seen.erased == erased or not row.is_read:
+                return answer
+            # It may hold what was erased meanwhile, and its reader would keep that as newer.
+        seen.erased = erased
+        return answer
 
     def ask(
         self,

@@ -60,6 +60,11 @@ class ServerRow(Struct, frozen=True):
         return name in self.arguments.__struct_fields__
 
     @property
+    def is_read(self) -> bool:
+        """Whether it only reads what the kernel has at hand, so that it may be answered again."""
+        return self.kernel is not None and self.kernel.retry == "always" and not self.is_long
+
+    @property
     def tells(self) -> bool:
         """Whether it tells of its progress."""
         return issubclass(self.arguments, Work)

@@ -17,6 +17,8 @@ NONCES_BETWEEN_SWEEPS = 64
 FAILURE_SECONDS, FAILURE_ADDRESSES_MAX = 10, 10_000
 # How often a write is tried again because the ACL has changed meanwhile.
 ACL_LOOKS_MAX = 16
+# How often a read is answered because something was erased meanwhile.
+ERASURE_LOOKS_MAX = 4
 # ACLs and ports that a server keeps in memory.
 ACLS_KEPT = 1_000
 

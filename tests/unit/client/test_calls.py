@@ -10,11 +10,12 @@ import pytest
 
 import rote
 from rote.client import replies
-from rote.contract.commands import PutSide
+from rote.contract.commands import PutSide, ReadPage
 from rote.errors import Busy, Conflict, Denied, InvalidInput, NotFound, RoteError, Unavailable
 from rote.opening.sources import SystemClock
 from rote.space import Space, Store
 from rote.space.sources import port_of
+from rote.testing.intercepting import intercept
 from rote.testing.keys import did_of, lend, seed_of
 from rote.values import micros_of
 from tests.cutting import (
@@ -308,6 +309,27 @@ def test_a_pinned_view_is_asked_once_until_something_is_erased(
     assert space.get("urn:b") == 1  # an answer that tells of it
     assert view.get(A) is None
     assert "secret" not in str(view.history(A)[0].data)
+
+
+def test_what_is_erased_while_it_is_read_is_not_kept(
+    server: Served, space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer said the version of the erasure, so that its reader kept the value beyond it."""
+    server.space.set(A, "secret")
+    did, view = server.space.did, space.at(1)
+
+    def erasing(asked: str, command: ReadPage, answer: Callable[[ReadPage], Any]) -> Any:
+        found = answer(command)
+        if asked == did and server.space.version == 1:
+            server.space.erase(A, reason="asked to")
+        return found
+
+    port = server.server.service.admission.port_of(None)
+    intercept(monkeypatch, port, ReadPage, erasing)
+    view.get(A)
+    assert server.space.version == 2
+    space.get("urn:b")
+    assert view.get(A) is None
 
 
 def test_what_is_kept_counts_for_a_minute(

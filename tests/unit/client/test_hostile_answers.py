@@ -9,7 +9,7 @@ import rote
 from rote.client import replies
 from rote.contract import View
 from rote.contract.commands import Read
-from rote.errors import Unavailable
+from rote.errors import InvalidInput, Unavailable
 from rote.space import Space
 from rote.space.sources import port_of
 from tests.cutting import Between, Plan, answers, between, says
@@ -200,3 +200,17 @@ def test_bytes_behind_an_answer_belong_to_none(server: Served, line: Between, sp
     break_next(line, space, says(GOOD + GOOD.replace(b'"value":5', b'"value":6')))
     assert space.get(A) in (5, 7)
     assert space.get(A) == 7
+
+
+@pytest.mark.parametrize("key", ["a\r\nx-request-id: b", " a", "a ", "a\tb", "a\x7f", "a\x00"])
+def test_a_key_that_a_header_cannot_carry_is_refused(
+    server: Served, line: Between, space: Space, key: str
+) -> None:
+    """A line break in the key of a blob made headers, and two keys that differ by a space were one."""
+    with pytest.raises(InvalidInput):
+        space.put_blob(b"bytes", key=key)
+    assert server.space.version == 0
+    space.put_blob(b"bytes", key="ä b")
+    assert server.space.version == 1
+    assert space.put_blob(b"bytes", key="ä b") == server.space.put_blob(b"bytes", key="ä b")
+    assert server.space.version == 1

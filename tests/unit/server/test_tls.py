@@ -28,6 +28,7 @@ class Authority:
         self._made = trustme.CA()
         self.trusting = ssl.create_default_context()
         self._made.configure_trust(self.trusting)
+        self.certificate = self._made.cert_pem
 
     def files(self, *names: str, **options: Any) -> tuple[Path, Path]:
         """Return the files of a certificate for names, and of its key."""
