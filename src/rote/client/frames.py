@@ -5,15 +5,17 @@ So a reader that never reads holds the result of its query once, and holds up no
 
 from typing import Any
 
+import msgspec
 from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
-from rote.contract.sync import WatchPart
+from rote.contract.sync import WatchPart, unreadable
 
 
 class _StateHead(Struct):
     """The state of an entity, without its value."""
 
+    branch: str
     id: str
     version: int
     hash: str | None
@@ -45,13 +47,15 @@ class WaitingFrame:
 
     def take_in(self, to: int, part: WatchPart, states: list[Raw]) -> None:
         """Take in a frame of the server: the share of a watch in a step."""
+        try:
+            upserts = [(_head_of(states[place]).id, states[place]) for place in part.upserts]
+        except (msgspec.MsgspecError, IndexError) as error:
+            raise unreadable(error) from None
         if part.start is None:
             self._states, self._starts_over, self._is_all_known = {}, True, True
         for id in part.removes:
             self._states[id] = None
-        for place in part.upserts:
-            data = states[place]
-            self._states[_head_of(data).id] = data
+        self._states.update(upserts)
         self._truncated = part.truncated
         self._came_to = to
 
@@ -91,6 +95,9 @@ class WaitingFrame:
 
 
 def _upsert(data: Raw) -> dict[str, Any]:
-    state = _value_of(data)
+    try:
+        state = _value_of(data)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise unreadable(error) from None
     del state["branch"]
     return state

@@ -13,7 +13,6 @@ from collections import deque
 from contextlib import suppress
 from typing import Any
 
-import msgspec
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection
 
@@ -118,8 +117,8 @@ class Line:
             with self._changed:
                 # A server with two steps on their way does not look further.
                 if connection == self._connection and self._steps - before < SYNC_WINDOW:
-                    found: int = msgspec.json.decode(answer)["version"]
-                    self._reached = max(self._reached, found)
+                    found = wire.decode_ok(answer, wire.Reached)
+                    self._reached = max(self._reached, found.version)
                     return self._reached
 
     def wait(self, watched: Watched, reached: int, deadline: float | None) -> dict[str, Any] | None:
@@ -169,7 +168,7 @@ class Line:
             if answer is None:
                 continue
             if answer.error is not None:
-                raise RoteError.from_dict(answer.error)
+                raise wire.failure_of(answer)
             return bytes(answer.ok)
 
     def _is_awaited(self, id: int, connection: int) -> bool:

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import msgspec
+from msgspec import Raw, Struct
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection
 
@@ -18,8 +19,8 @@ from rote.client.calls import Calls
 from rote.client.sockets import NEVER_AGAIN, OPENING_IDS, code_of, connect, open_session
 from rote.contract import sync as wire
 from rote.contract.links import Decided, Done, LinkRequest, Message, Refused, Then, ended
-from rote.contract.verdicts import decode_verdict
-from rote.errors import Busy, Denied, InvalidInput, RoteError, Unavailable
+from rote.contract.verdicts import Verdict, decode_verdict
+from rote.errors import Busy, Denied, InvalidInput, Unavailable
 from rote.values.client_limits import LINE_LOOK_SECONDS
 from rote.values.session_limits import LINK_COMMITS_MAX, LINK_REQUESTS_MAX
 
@@ -27,6 +28,12 @@ _BROKEN = (WebSocketException, OSError, EOFError)
 _COMMITS = (wire.Transact, wire.Abandon)
 _AUTH = (wire.AUTH_FAILED, wire.ACCESS_WITHDRAWN)
 _AT_ONCE = (wire.STOPPED, wire.TOO_SLOW, wire.TAKEN_OVER)
+
+
+class _Told(Struct):
+    """The answer to any request but a commit."""
+
+    version: int | None = None
 
 
 class WireLinker:
@@ -130,7 +137,12 @@ class WireLink:
                 with self._mutex:
                     self._check_open()
                     raise self._ended_by(lost) from lost
-            message = self._taken(wire.decode_from_server(data))
+            try:
+                message = self._taken(wire.decode_from_server(data))
+            except Unavailable as unreadable:
+                with self._mutex:
+                    self._check_open()
+                    raise self._ended_by(unreadable) from unreadable
             if message is not None:
                 return message
 
@@ -161,12 +173,12 @@ class WireLink:
             kind = self._flying.pop(answer.id, None)
             self._commits -= kind in _COMMITS
         if kind is None:
-            raise InvalidInput(f"the server answers request {answer.id}, which nobody has sent")
+            raise wire.unreadable(f"it answers request {answer.id}, which nobody has sent")
         if answer.error is not None:
-            return Refused(answer.id, RoteError.from_dict(answer.error))
+            return Refused(answer.id, wire.failure_of(answer))
         if kind in _COMMITS:
-            return Decided(answer.id, decode_verdict(answer.ok))
-        return Done(answer.id, msgspec.json.decode(answer.ok).get("version"))
+            return Decided(answer.id, _verdict_of(answer.ok))
+        return Done(answer.id, wire.decode_ok(answer.ok, _Told).version)
 
     # -- its end -----------------------------------------------------------------------------------
 
@@ -198,3 +210,10 @@ class WireLink:
         if code in _AT_ONCE:
             return "back"
         return "stop" if code == wire.CLOSED or code in NEVER_AGAIN else "later"
+
+
+def _verdict_of(ok: Raw) -> Verdict:
+    try:
+        return decode_verdict(ok)
+    except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise wire.unreadable(error) from None

@@ -2,14 +2,13 @@
 
 from contextlib import AbstractContextManager
 
-from msgspec import json, structs
+from msgspec import structs
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection
 from websockets.sync.client import connect as connect_websocket
 
 from rote.client.calls import Calls
 from rote.contract import sync as wire
-from rote.errors import InvalidInput, RoteError
 from rote.values.client_limits import CONNECT_SECONDS_MAX, LINE_CLOSE_SECONDS
 from rote.values.limits import MESSAGE_BYTES_MAX
 from rote.values.sync_limits import SYNC_PING_SECONDS, SYNC_PONG_SECONDS
@@ -50,16 +49,16 @@ def open_session(
     _exchange(socket, wire.Hello(wire.PROTOCOL), 1)
     auth = None if bearer is None else {"token": bearer}
     answer = _exchange(socket, structs.replace(opening, auth=auth), 2)
-    return json.decode(answer, type=wire.Opened)
+    return wire.decode_ok(answer, wire.Opened)
 
 
 def _exchange(socket: ClientConnection, request: wire.Request, id: int) -> bytes:
     socket.send(wire.encode_request(request, id), text=True)
     message = wire.decode_from_server(socket.recv(timeout=CONNECT_SECONDS_MAX, decode=False))
     if not isinstance(message, wire.Answer) or message.id != id:
-        raise InvalidInput("the server answers something else than it was asked")
+        raise wire.unreadable("it answers something else than it was asked")
     if message.error is not None:
-        raise RoteError.from_dict(message.error)
+        raise wire.failure_of(message)
     return bytes(message.ok)
 
 

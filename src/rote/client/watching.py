@@ -93,6 +93,8 @@ class RemoteWatching:
             raise InvalidInput("timeout: it is a number of seconds from 0 on", key="timeout")
         if self._is_closed:
             return None
+        # Before any lock: in a forked process nobody would release it.
+        self._calls.pool.check_usable()
         is_for_ever = timeout is None or timeout > threading.TIMEOUT_MAX
         deadline = None if is_for_ever else self._calls.now() + (timeout or 0.0)
         self._calls.pause(max(self._rested - self._calls.now(), 0))

@@ -9,18 +9,19 @@ names it. What a client gets may have more members than it knows.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from rote.contract.verdicts import Verdict
 from rote.contract.wire import encode_members
-from rote.errors import InvalidInput, LimitExceeded, RoteError
+from rote.errors import InvalidInput, LimitExceeded, RoteError, Unavailable
 from rote.values import decode
 from rote.values.limits import DEPTH_MAX, INTEGER_MAX, MESSAGE_BYTES_MAX, MESSAGE_LEVELS
 from rote.values.sync_limits import SYNC_WATCH_NAME_BYTES_MAX, SYNC_WATCHES_MAX
 
+Made = TypeVar("Made")
 PROTOCOL = "rote/1"
 
 # How a connection is closed.
@@ -293,7 +294,7 @@ class WatchPart(Struct, frozen=True, rename={"start": "from"}, omit_defaults=Tru
     """The share of one watch in a part of a step."""
 
     start: int | None
-    upserts: list[int]  # positions in the states of the part
+    upserts: list[Annotated[int, Meta(ge=0)]]  # positions in the states of the part
     removes: list[str]
     truncated: Any = None
 
@@ -373,11 +374,34 @@ def joined(parts: Sequence[Sync]) -> Sync:
 
 
 def decode_from_server(data: str | bytes) -> Answer | Push | None:
-    """Return an answer or a push; None for a push that this client does not know."""
+    """Return an answer or a push; None for a push that this client does not know.
+
+    Unavailable for what is none of this protocol: the client can only try again.
+    """
     try:
         kind = _decode_kind(data)
         if kind.id is not None:
             return _decode_answer(data)
         return _decode_push(data) if kind.type in ("sync", "revoked", "closing") else None
-    except msgspec.MsgspecError as error:
-        raise InvalidInput(f"the server's message is none of this protocol: {error}") from None
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise unreadable(error) from None
+
+
+def decode_ok(ok: Raw | bytes, kind: type[Made]) -> Made:
+    """Return what the answer to a request says."""
+    try:
+        return msgspec.json.decode(ok, type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise unreadable(error) from None
+
+
+def failure_of(answer: Answer) -> RoteError:
+    """Return the error that is the answer to a request."""
+    try:
+        return RoteError.from_dict(answer.error)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise unreadable(error) from None
+
+
+def unreadable(why: object) -> Unavailable:
+    return Unavailable(f"the server's message is none of this protocol: {why}")
