@@ -166,8 +166,12 @@ class Connection:
             self._ended.set_exception(Ended(code, reason))
             self._ended.exception()  # it was looked at, also if nobody waits for it any more
 
-    def revoke(self, error: RoteError) -> None:
+    def revoke(self, error: Exception) -> None:
         """End the session, which may not go on because of an error."""
+        if not isinstance(error, RoteError):
+            self._note_bug(error)
+            self.end(wire.INTERNAL)
+            return
         self._beside.add(asyncio.ensure_future(self._revoke(error)))
 
     async def _revoke(self, error: RoteError) -> None:

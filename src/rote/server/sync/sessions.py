@@ -75,10 +75,7 @@ class Sessions:
             if not open_now:
                 continue
             looks = rounds % round(SESSION_LOOK_SECONDS / SYNC_RIGHTS_SECONDS) == 0
-            try:
-                ended = await self._app.long_pool.run(self.ended, open_now, looks, is_begun=True)
-            except RoteError:
-                continue  # the rules cannot be read now; every call and step finds that, too
+            ended = await self._app.long_pool.run(self.ended, open_now, looks, is_begun=True)
             for session, error in ended:
                 connection = self._connections.get(session)
                 if connection is not None:
@@ -86,9 +83,9 @@ class Sessions:
 
     def ended(
         self, sessions: list[Session], looks_at_rows: bool
-    ) -> list[tuple[Session, RoteError]]:
+    ) -> list[tuple[Session, Exception]]:
         """Return the sessions that may not be open, each with why; runs on a thread."""
-        found: list[tuple[Session, RoteError]] = []
+        found: list[tuple[Session, Exception]] = []
         for session in sessions:
             try:
                 self._check(session)
@@ -96,6 +93,10 @@ class Sessions:
                     session.decisions.sitting.is_told(0)
             except (NotFound, Denied) as error:
                 found.append((session, error))
+            except RoteError:
+                continue  # its rules cannot be read now; every call and step finds that, too
+            except Exception as error:
+                found.append((session, error))  # a bug; nobody knows whether it may go on
         return found
 
     def _check(self, session: Session) -> None:

@@ -1,16 +1,20 @@
 """Steps of `/v1/sync`: what they hold, when they come, how they flow, and when they end."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import rote
+from rote.contract.commands import Read
+from rote.errors import Corrupt
 from rote.server import serving as serving_module
+from rote.server.authentication import Opener
 from rote.sessions import flow as flow_module
 from rote.sessions import steps as steps_module
 from rote.testing.frames import Folded
+from rote.testing.intercepting import intercept
 from rote.testing.keys import did_of
 from rote.testing.serving import serving
 from tests.callers import ADA, BEN
@@ -408,6 +412,52 @@ def test_a_session_that_gets_no_steps_is_revoked_too(rights: Rights) -> None:
         rights.notes.set(rights.notes.did, rights.acl({ADA: "owner"}))
         assert line.push() == {"type": "revoked", "reason": "access"}
         assert line.closed() == 4403
+
+
+def test_a_space_that_cannot_be_judged_keeps_no_other_session_open(
+    rights: Rights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One session whose rights could not be read left all of a server open."""
+    other = rights.store.space("other")
+    other.set(other.did, rights.acl({BEN: "read"}))
+
+    def unreadable(space: str, command: Read, answer: Callable[[Read], Any]) -> Any:
+        if space == other.did:
+            raise Corrupt("planted")
+        return answer(command)
+
+    with SyncLine(rights.server.url) as first, SyncLine(rights.server.url) as line:
+        first.open("other", token_in(rights.ben))
+        line.open("notes", token_in(rights.ben), watches={"a": NOTES})
+        line.push()
+        rights.notes.set("urn:n:1", 1)
+        line.push()  # both are not acknowledged, so that no step finds it
+        intercept(monkeypatch, rights.server.service.port, Read, unreadable)
+        rights.notes.set(rights.notes.did, rights.acl({ADA: "owner"}))
+        while (push := line.push())["type"] == "sync":
+            pass
+        assert push["type"] == "revoked"
+
+
+def test_a_bug_in_the_look_at_rights_ends_the_session_and_not_the_looks(
+    rights: Rights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SyncLine(rights.server.url) as first, SyncLine(rights.server.url) as line:
+        first.open("notes", token_in(rights.ada))
+        line.open("notes", token_in(rights.ben))
+        is_good = rights.server.app.authentication.is_good
+
+        def planted(opener: Opener) -> bool:
+            if opener.principal.name == ADA:
+                raise RuntimeError("planted")
+            return is_good(opener)
+
+        monkeypatch.setattr(rights.server.app.authentication, "is_good", planted)
+        assert first.closed() == 1011
+        rights.notes.set(rights.notes.did, rights.acl({ADA: "owner"}))
+        while (push := line.push())["type"] == "sync":
+            pass
+        assert push["type"] == "revoked"
 
 
 def test_a_token_that_ends_closes_its_sessions(rights: Rights) -> None:
