@@ -1,13 +1,18 @@
-"""Watches for `async for`: they wait for their space to move, and hold no thread meanwhile."""
+"""Watches for `async for`: they wait for their space to move, and hold no thread meanwhile.
+
+A lookout says when the space has moved. Where frames come by themselves, from a server, nobody looks.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from rote.aio.lookout import Waiter
 from rote.aio.threads import Threads
 from rote.contract import Port
+from rote.contract.port import Ringing
 from rote.space.driving import Frames
 from rote.values.limits import WATCH_PAUSE_SECONDS
 
@@ -22,7 +27,7 @@ class FramesAhead(AsyncIterator[dict[str, Any]]):
         self._place = port, space
         self._begin = begin
         self._frames: Frames | None = None
-        self._waiter: Waiter | None = None
+        self._waiter: Waiter | _Rung | None = None
         self._is_over = False
         self._rested = 0.0  # when it may look again: all that is written meanwhile is one frame
 
@@ -58,9 +63,12 @@ class FramesAhead(AsyncIterator[dict[str, Any]]):
         loop = asyncio.get_running_loop()
         if self._frames is None:
             self._frames = await self._threads.read(self._begin)
-        if self._waiter is None:
-            self._waiter = self._threads.pool.lookout.add(*self._place)
-        watching, waiter, timeout = self._frames.watching, self._waiter, self._frames.timeout
+        watching, timeout = self._frames.watching, self._frames.timeout
+        look = poll = partial(watching.next, 0)
+        if isinstance(watching, Ringing):
+            poll = partial(watching.take)
+            self._waiter = self._waiter or _Rung(watching)
+        waiter = self._waiter = self._waiter or self._threads.pool.lookout.add(*self._place)
         deadline = None if timeout is None else loop.time() + timeout
         while True:
             is_last = deadline is not None and loop.time() >= deadline
@@ -69,7 +77,8 @@ class FramesAhead(AsyncIterator[dict[str, Any]]):
             moved = waiter.listen(loop)
             frame = None
             try:
-                frame = await self._threads.read(partial(watching.next, 0))
+                # The last look asks how far the space has come.
+                frame = await self._threads.read(look if is_last else poll)
             finally:
                 if frame is not None:
                     waiter.forget()  # before others are woken: the caller has to take this one
@@ -81,6 +90,32 @@ class FramesAhead(AsyncIterator[dict[str, Any]]):
                 waiter.forget()
                 return None
             await _until(moved, deadline)
+
+
+class _Rung:
+    """The waiter of a watch to which frames come by themselves."""
+
+    def __init__(self, watching: Ringing) -> None:
+        self._watching = watching
+
+    def listen(self, loop: asyncio.AbstractEventLoop) -> asyncio.Event:
+        moved = asyncio.Event()
+
+        def ring() -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(moved.set)
+
+        self._watching.listen(ring)
+        return moved
+
+    def forget(self) -> None:
+        self._watching.listen(None)
+
+    def done(self) -> None:
+        pass
+
+    def leave(self) -> None:
+        self._watching.listen(None)
 
 
 async def _until(moved: asyncio.Event, deadline: float | None) -> None:

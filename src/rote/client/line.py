@@ -10,6 +10,7 @@ When the line is mended, the session says what its watches have seen, so that th
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -40,6 +41,12 @@ class Watched:
         self.waiting = WaitingFrame(since)
         self.is_held = since is not None  # the line holds its fold at the version it has seen
         self.is_begun = False  # the server has taken it once
+        self.ring: Callable[[], None] | None = None  # called when something has come
+
+    def rings(self) -> None:
+        ring = self.ring
+        if ring is not None:
+            ring()
 
 
 class Line:
@@ -134,6 +141,12 @@ class Line:
                     return None
                 self._changed.wait(left)
 
+    def take(self, watched: Watched) -> dict[str, Any] | None:
+        """Return what has come for a watch; None when nothing has."""
+        with self._changed:
+            self._check()
+            return watched.waiting.frame(self._reached)
+
     def _check(self) -> None:
         self._calls.pool.check_usable()
         if self._failure is not None:
@@ -200,10 +213,16 @@ class Line:
         with self._changed:
             self._is_closed = True
             socket = self._socket
-            self._changed.notify_all()
+            self._end_waits()
         if socket is not None:
             with suppress(WebSocketException, OSError):
                 socket.close()
+
+    def _end_waits(self) -> None:
+        """Let all readers see that the line is over."""
+        self._changed.notify_all()
+        for watched in self._watches.values():
+            watched.rings()
 
     # -- the thread ------------------------------------------------------------------------------------
 
@@ -258,7 +277,7 @@ class Line:
     def _fail(self, error: RoteError) -> None:
         with self._changed:
             self._failure = error
-            self._changed.notify_all()
+            self._end_waits()
 
     def _lost(self, error: Exception) -> Unavailable:
         shown = self._calls.pool.address.shown
@@ -331,6 +350,7 @@ class Line:
             if watched is not None:
                 watched.waiting.take_in(step.to, part, step.states)
                 watched.is_held = True
+                watched.rings()
         self._seen = wire.Mark(step.to, step.hash)
         self._reached = max(self._reached, step.to)
         self._steps += 1

@@ -77,7 +77,7 @@ def _seen(since: Any, head: HeadAt) -> Mark:
 
 
 class RemoteWatching:
-    """Implements contract.Watching."""
+    """Implements contract.Watching and Ringing."""
 
     def __init__(self, calls: Calls, line: Line, name: str, watched: Watched) -> None:
         self._calls = calls
@@ -104,6 +104,15 @@ class RemoteWatching:
             frame = self._line.wait(self._watched, self._line.reach(deadline), deadline)
         self._rested = self._calls.now() + WATCH_PAUSE_SECONDS
         return frame
+
+    def listen(self, ring: Callable[[], None] | None) -> None:
+        self._watched.ring = ring
+
+    def take(self) -> dict[str, Any] | None:
+        if self._is_closed:
+            return None
+        self._calls.pool.check_usable()
+        return self._line.take(self._watched)
 
     def advance(self, version: int) -> NoReturn:
         raise Denied("versions are chosen by the server", code="not_remote")

@@ -7,7 +7,7 @@ errors are those of rote.errors. A layer wraps a port with a few lines around `a
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
@@ -60,6 +60,19 @@ class Watching(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Ringing(Protocol):
+    """A watch to which frames come by themselves."""
+
+    def listen(self, ring: Callable[[], None] | None) -> None:
+        """Have a function called, on any thread, when `take` may have something to say."""
+        ...
+
+    def take(self) -> dict[str, Any] | None:
+        """Return what has come as one frame; None when nothing has. Nothing waits."""
+        ...
 
 
 class Port(Protocol):
