@@ -64,7 +64,10 @@ def decode(
         raise InvalidValue(f"nested deeper than {depth_max} levels")
     value = _parse(data, duplicates)
     if (data.find(_MINUS) >= 0 and _negative_zero(data)) or (
-        duplicates == "refuse" and _strings(data) != _strings(orjson.dumps(value))
+        duplicates == "refuse"
+        # Compact text, as most programs write it, comes back as it was.
+        and (again := orjson.dumps(value)) != data
+        and _strings(data) != _strings(again)
     ):
         return parse_exact(data, duplicates=duplicates)
     return value
