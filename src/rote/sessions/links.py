@@ -66,7 +66,6 @@ class LocalLink:
         self._sitting = sitting
         self._flow = flow
         self._opened = opened
-        self._told = opened.decided  # the last local whose verdict was sent
         self._own = 0  # the version of the newest own commit that was made here
         self._last_id = 0
         self._changed = threading.Condition()  # of what follows
@@ -185,7 +184,6 @@ class LocalLink:
                 assert_never(request)
 
     def _decided(self, id: int, verdict: Verdict) -> Decided:
-        self._told = max(self._told, verdict.local)
         if verdict.accepted:
             self._own = max(self._own, verdict.version)
         return Decided(id, verdict)
@@ -203,10 +201,10 @@ class LocalLink:
             if step is None and now < self._checked + SESSION_LOOK_SECONDS:
                 return
             self._checked = now
-            if self._sitting.is_told(self._told) and step is not None:
+            if self._sitting.is_told() and step is not None:
                 self._flow.sent(step, now)
                 self._said = now
-                self._messages.append(step.whole(self._told))
+                self._messages.append(step.whole(self._sitting.told))
         except (SessionRevoked, SessionExpired) as error:
             self._revoke(error)
         except Busy:

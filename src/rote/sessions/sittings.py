@@ -110,6 +110,8 @@ class Sitting:
         self._fences: dict[int, int] = {}  # of the rows of verdicts
         if is_resumed:
             self._load()
+        # The last local whose verdict the client was told here; those before are told with the opening.
+        self.told = self._row.decided
 
     @property
     def opens(self) -> int:
@@ -129,7 +131,7 @@ class Sitting:
         """Return the verdicts that the client has not acknowledged, in the order of locals."""
         with self._turn:
             locals = range(self._row.acknowledged + 1, self._row.decided + 1)
-            return [self._verdict(local) for local in locals]
+            return [self._kept(local) for local in locals]
 
     def confirm(self) -> None:
         """Make the token of this opening the only good one; called by the first message after it."""
@@ -185,8 +187,8 @@ class Sitting:
                 self._port.answer(self.space, DropSide(SESSION, self.session, self._fence))
             self._drop(list(self._window))
 
-    def is_told(self, told: int) -> bool:
-        """Whether all that is decided now has a verdict up to a local.
+    def is_told(self) -> bool:
+        """Whether the verdicts of all that is decided now were told.
 
         SessionRevoked when another opening has the session, SessionExpired when it is gone: what its
         commits have changed is not for this client to see without their verdicts.
@@ -196,7 +198,7 @@ class Sitting:
             raise SessionExpired("this session was closed; open another one")
         body = session_in(row)
         self._check_opens(body)
-        return body.decided <= told
+        return body.decided <= self.told
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -209,16 +211,19 @@ class Sitting:
                 f"the verdict of commit {local} was acknowledged and is not kept",
                 code="verdict_gone",
             )
-        expected = self._row.decided + 1
+        # What was decided without an answer has to be asked for first: verdicts come in their order.
+        expected = min(self._row.decided, self.told) + 1
         if local > expected:
             raise InvalidInput(
                 f"commit {local} came out of order; the next is {expected}",
                 code="out_of_order",
                 expected=expected,
             )
-        if local == expected and len(self._window) >= SESSION_WINDOW_MAX:
+        if local <= self._row.decided:
+            return self._window[local]
+        if len(self._window) >= SESSION_WINDOW_MAX:
             raise Busy("the window of this session is full; acknowledge verdicts")
-        return None if local == expected else self._window[local]
+        return None
 
     def _check_same(self, known: VerdictBody, sent: Transact) -> None:
         # An erasure may have removed the digest; then nobody can tell.
@@ -237,6 +242,12 @@ class Sitting:
             return None  # no JSON; it is rejected
 
     def _verdict(self, local: int, commit: Commit | None = None) -> Verdict:
+        """Return what the client is told."""
+        verdict = self._kept(local, commit)
+        self.told = max(self.told, local)
+        return verdict
+
+    def _kept(self, local: int, commit: Commit | None = None) -> Verdict:
         kept = self._window[local]
         if not kept.is_accepted:
             return Verdict(local, False, kept.version, error=dict(kept.error or {}))

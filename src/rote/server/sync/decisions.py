@@ -59,7 +59,6 @@ class Decisions:
         self, app: "Application", opener: Opener, port: AdmittedPort, sitting: Sitting
     ) -> None:
         self.sitting = sitting
-        self.told = sitting.decided  # the last local whose verdict was sent
         self.own = 0  # the version of the newest commit that was made here
         self._app = app
         self._opener = opener
@@ -115,11 +114,14 @@ class Decisions:
         while not self._queue.empty():
             self._leave(self._queue.get_nowait())
 
-    async def is_told(self) -> bool:
-        """Whether the verdict of all that is decided now was sent; raise when the session has ended."""
+    async def told(self) -> int | None:
+        """Return the last local whose verdict was sent; None when a later one is decided.
+
+        SessionRevoked or SessionExpired when the session has ended.
+        """
         async with self._turn:
-            run = self._app.pool_of_sessions.run
-            return await run(self.sitting.is_told, self.told, is_begun=True)
+            is_told = await self._app.pool_of_sessions.run(self.sitting.is_told, is_begun=True)
+            return self.sitting.told if is_told else None
 
     # -- one request -----------------------------------------------------------------------------------
 
@@ -193,7 +195,7 @@ class Decisions:
 
     def _note(self, verdict: Verdict, seconds: float) -> None:
         """Take note of a verdict that is sent now."""
-        if verdict.local <= self.told:
+        if verdict.commit is None and verdict.accepted:
             outcome = "replayed"
         elif verdict.accepted:
             outcome = "committed"
@@ -201,7 +203,6 @@ class Decisions:
             codes = ("conflict", "dependency_rejected")
             outcome = "conflict" if (verdict.error or {}).get("code") in codes else "refused"
         self._app.metrics.committed(outcome, seconds)
-        self.told = max(self.told, verdict.local)
         if verdict.accepted:
             self.own = max(self.own, verdict.version)
 

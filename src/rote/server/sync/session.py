@@ -152,13 +152,14 @@ class Session:
         step = await self._watches.run(lambda: self._flow.ready(now, own=own))
         if step is None:
             return False
-        self._is_held = decisions is not None and not await decisions.is_told()
-        if self._is_held:
+        told = 0 if decisions is None else await decisions.told()
+        self._is_held = told is None
+        if told is None:
             return False
         self._flow.sent(step, now)
         if not self._flow.has_room:
             self._room.clear()
-        for_client = step.parts(0 if decisions is None else decisions.told)
+        for_client = step.parts(told)
         while (part := await self._watches.run(lambda: _next(for_client))) is not None:
             await self._send(part)
         self._watches.count_frames(len(step.frames))

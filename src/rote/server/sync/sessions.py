@@ -90,7 +90,7 @@ class Sessions:
             try:
                 self._check(session)
                 if looks_at_rows and session.decisions is not None:
-                    session.decisions.sitting.is_told(0)
+                    session.decisions.sitting.is_told()
             except (NotFound, Denied) as error:
                 found.append((session, error))
             except RoteError:

@@ -1,0 +1,101 @@
+"""Bugs that are planted in sessions, so that tests show that they find them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from rote.errors import RoteError
+from rote.sessions import flow, sittings
+from rote.sessions.admission import admitted_reads
+from rote.sessions.desk import Desk
+from rote.sessions.rows import session_in
+from rote.sessions.sittings import Sitting
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def count_every_own_commit_as_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def named(reads: Any, window: Any, **more: Any) -> Any:
+        return [
+            {**read, "besides": [each.version for each in window.values()]}
+            for read in admitted_reads(reads, window, **more)
+        ]
+
+    monkeypatch.setattr(sittings, "admitted_reads", named)
+
+
+def forget_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(reads: Any, window: Any, **more: Any) -> Any:
+        return [
+            {name: part for name, part in read.items() if name != "besides"}
+            for read in admitted_reads(reads, window, **more)
+        ]
+
+    monkeypatch.setattr(sittings, "admitted_reads", forgetful)
+
+
+def take_rejected_layers_for_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def blind(reads: Any, window: Any, **more: Any) -> Any:
+        return admitted_reads(
+            reads, {local: replace(each, error=None) for local, each in window.items()}, **more
+        )
+
+    monkeypatch.setattr(sittings, "admitted_reads", blind)
+
+
+def apply_a_resend_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sitting, "_known", lambda self, local: None)
+
+
+def accept_a_stale_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lenient(self: Desk, row: Any, token: str, given: str) -> Any:
+        try:
+            return resumed(self, row, token, given)
+        except RoteError:
+            return replace(session_in(row), opens=session_in(row).opens + 1)
+
+    resumed = Desk._resumed
+    monkeypatch.setattr(Desk, "_resumed", lenient)
+
+
+def let_a_holder_before_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def same(self: Desk, row: Any, token: str, given: str) -> Any:
+        body = resumed(self, row, token, given)
+        return replace(body, opens=body.opens - 1)
+
+    resumed = Desk._resumed
+    monkeypatch.setattr(Desk, "_resumed", same)
+
+
+def let_go_of_what_can_still_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def early(self: Sitting) -> None:
+        self._drop([local for local in self._window if local <= self.acknowledged])
+
+    monkeypatch.setattr(Sitting, "_let_go", early)
+
+
+def lose_verdicts_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sitting, "verdicts", lambda self: [])
+
+
+def show_steps_before_their_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sitting, "is_told", lambda self: True)
+
+
+def go_on_without_the_verdict_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    def careless(self: Sitting, local: int) -> Any:
+        self.told = self.decided
+        return known(self, local)
+
+    known = Sitting._known
+    monkeypatch.setattr(Sitting, "_known", careless)
+
+
+def lose_acknowledgements(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sitting, "acknowledge", lambda self, **_: None)
+
+
+def send_a_step_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow, "SYNC_WINDOW", 3)
