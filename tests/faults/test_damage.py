@@ -35,7 +35,7 @@ EVERYTHING: dict[str, Any] = {"select": {"*": {}}}
 
 # In the quick lane a change meets one in so many calls.
 PARTS = 3
-CHANGES = examples(250, 20_000)
+CHANGES = examples(400, 20_000)
 
 Call = Callable[[], object]
 

@@ -7,7 +7,7 @@ from tests.faults.malformed import Attack
 from tests.lanes import examples
 from tests.server_processes import ServerProcess
 
-COUNT = examples(5_000, 1_000_000)
+COUNT = examples(10_000, 1_000_000)
 FILES_OF_A_THREAD = 3
 GROWTH_BYTES_MAX = 16 * MIB
 

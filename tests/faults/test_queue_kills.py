@@ -16,7 +16,7 @@ from tests.lanes import examples
 
 ROOT = Path(__file__).parents[2]
 WORKERS = examples(4, 8)
-MESSAGES = examples(150, 20_000)
+MESSAGES = examples(300, 20_000)
 KILLS = examples(3, 200)
 TIMEOUT_SECONDS = examples(120, 3_600)
 
