@@ -17,7 +17,7 @@ import apsw
 
 from bench.documents import Document
 from rote.engines.sqlite.connections import connect, use_write_ahead_log
-from rote.engines.sqlite.schema import bring_up_to_date
+from rote.engines.sqlite.schema import FORMAT_WITH_SEGMENTS, bring_up_to_date
 from rote.values import canonical
 
 AUTOCHECKPOINT_PAGES = 1_000
@@ -75,7 +75,7 @@ class RawFile:
         self.connection.pragma("wal_autocheckpoint", AUTOCHECKPOINT_PAGES)
         self.cursor: apsw.Cursor = self.connection.cursor()
         if new:
-            bring_up_to_date(self.connection, done=0)
+            bring_up_to_date(self.connection, done=0, format=FORMAT_WITH_SEGMENTS)
 
     def write(self, commits: Iterable[RawCommit]) -> None:
         """Write each commit as one transaction."""

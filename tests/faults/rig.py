@@ -24,6 +24,7 @@ from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.runs.answers import RunQuestions
 from rote.testing.faults import FaultDisk, Keep
 from rote.values import Identity
+from tests.faults.pages import wrong_pages
 from tests.lanes import examples
 
 FILE = "memory.db"
@@ -202,7 +203,9 @@ class Rig:
             if not store.spaces():
                 assert not self.acknowledged, "lost: the space"
                 return 0
-            return self.check_space(store.space(NAME))
+            commits = self.check_space(store.space(NAME))
+        assert wrong_pages(path) == [], "pages without their checksums"
+        return commits
 
     def check_space(self, space: rote.Space) -> int:
         """Check that no commit is there in part, all acknowledged ones are, and no refused one is."""

@@ -32,6 +32,7 @@ from rote.contract.commands import (
     Verify,
 )
 from rote.engines.sqlite import SqliteEngine
+from rote.engines.sqlite.checksums import checked
 from rote.errors import NotFound, RoteError
 from rote.kernel import Kernel
 from rote.kernel.blobs import blob_data
@@ -217,7 +218,7 @@ def _erase(space: rote.Space) -> None:
 @contextlib.contextmanager
 def raw(path: Path) -> Iterator[apsw.Connection]:
     """Open the file behind Rote's back."""
-    connection = apsw.Connection(str(path))
+    connection = apsw.Connection(str(path), vfs=checked())
     try:
         connection.pragma("synchronous", "off")
         yield connection

@@ -19,6 +19,7 @@ import apsw
 import pytest
 
 import rote
+from rote.engines.sqlite.checksums import checked
 from rote.engines.sqlite.schema import FORMAT
 from rote.errors import (
     Conflict,
@@ -440,7 +441,7 @@ def test_what_is_no_store_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
 def test_a_store_of_the_future_is_refused_and_left_as_it_was(store_path: Path) -> None:
     with rote.open(store_path) as store:
         store.space("agent").set(ID, 1)
-    connection = apsw.Connection(str(store_path))
+    connection = apsw.Connection(str(store_path), vfs=checked())
     connection.pragma("user_version", FORMAT + 1)
     connection.execute("create table of_the_future (id text)")
     connection.close()

@@ -1,10 +1,11 @@
 """One byte of a store is changed, anywhere in its file: each reading call gives an equal answer, or
 raises Corrupt, and nothing is written.
 
-Most of what a look shows is covered by a hash and checked on the way out. The rows that only lead
-to it (pointers and indexes) are not, so a damaged one can hide a fact or show an older one. Nor are
-the values that a compaction has signed, because only verify reads all of them. A wrong answer is
-allowed here only where verify reports the store: verify finds every change of content.
+In a file with checksums of pages no change of a byte gives another answer. In a file of an earlier
+format most of what a look shows is covered by a hash and checked on the way out. The rows that only
+lead to it (pointers and indexes) are not, so a damaged one can hide a fact or show an older one. Nor
+are the values that a compaction has signed, because only verify reads all of them. There a wrong
+answer is allowed where verify reports the store: verify finds every change of content.
 """
 
 import time
@@ -21,6 +22,8 @@ import apsw
 import pytest
 
 import rote
+from rote.engines.sqlite import connections, identity, reader
+from rote.engines.sqlite.checksums import checked
 from rote.errors import Busy, Corrupt, NotFound, RoteError
 from tests.faults.tampering import raw
 from tests.golden import lives
@@ -29,7 +32,8 @@ from tests.lanes import SLOW, examples
 SPACES = ("agent", "notes", "whole")
 PAGE_BYTES = 4_096
 SECONDS_MAX = 10
-# Of the changes, the share that may show in an answer: those that hit a pointer or an index.
+# Of the changes of a file without checksums, the share that may show in an answer: those that hit a
+# pointer or an index.
 SHOWN_MAX = 0.06
 EVERYTHING: dict[str, Any] = {"select": {"*": {}}}
 
@@ -96,8 +100,22 @@ class Patient:
 
 @pytest.fixture(scope="module")
 def patient(tmp_path_factory: pytest.TempPathFactory) -> Patient:
-    """Return a store with branches, records, blobs, runs, erasures and compactions."""
-    path = lives.copy_store("life-1", tmp_path_factory.mktemp("damage"))
+    """Return a store with branches, records, blobs, runs, erasures and compactions, in format 1."""
+    return examined(lives.copy_store("life-1", tmp_path_factory.mktemp("damage")))
+
+
+@pytest.fixture(scope="module")
+def protected(tmp_path_factory: pytest.TempPathFactory) -> Patient:
+    """Return the same store with checksums."""
+    folder = tmp_path_factory.mktemp("protected")
+    path = lives.copy_store("life-1", folder)
+    with lives.open_at(path, day=lives.AFTERWARDS, read_only=True).store as store:
+        store.backup(folder / "copy.db")
+    (folder / "copy.db").rename(path)
+    return examined(path)
+
+
+def examined(path: Path) -> Patient:
     patient = Patient(path, path.read_bytes())
     with patient.open() as store:
         for name in SPACES:
@@ -173,8 +191,9 @@ def examine(
         findings.note("too slow", place)
 
 
-def test_a_changed_byte_gives_equal_answers_or_corrupt(patient: Patient) -> None:
-    random, findings, count = Random(19), Findings(), CHANGES
+def change_bytes(patient: Patient, count: int) -> Findings:
+    """Change one byte after the other; return what the calls gave."""
+    random, findings = Random(19), Findings()
     folder = {path.name for path in patient.path.parent.iterdir()}
     for number, place in enumerate(places(patient.content, count, random)):
         changed = bytearray(patient.content)
@@ -185,33 +204,62 @@ def test_a_changed_byte_gives_equal_answers_or_corrupt(patient: Patient) -> None
             findings.note("opening it to look has written", place)
     assert {path.name for path in patient.path.parent.iterdir()} == folder
     findings.check()
-    assert findings.counts["Corrupt"] > count / 10  # of the calls
-    assert findings.counts["shown"] < count * SHOWN_MAX
+    return findings
 
 
-def test_every_page_and_every_table_is_hit(patient: Patient, tmp_path: Path) -> None:
+def test_a_changed_byte_gives_equal_answers_or_corrupt(protected: Patient) -> None:
+    counts = change_bytes(protected, CHANGES).counts
+    assert counts["Corrupt"] + counts["not opened"] > CHANGES / 2  # of the calls
+    assert counts["shown"] == 0
+
+
+def test_a_changed_byte_of_a_file_without_checksums_is_found(patient: Patient) -> None:
+    count = examples(200, 20_000)
+    counts = change_bytes(patient, count).counts
+    assert counts["Corrupt"] > count / 10  # of the calls
+    assert 0 < counts["shown"] < count * SHOWN_MAX
+
+
+def test_what_no_checksum_checks_is_shown(
+    protected: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Rote that ignores the checksums is found out by the changes above."""
+    monkeypatch.setattr(connections, "checked", lambda below: below)
+    for module in (identity, reader):
+        monkeypatch.setattr(module, "refuse_unchecked", lambda connection: None)
+    assert change_bytes(protected, examples(80, 400)).counts["shown"] > 0
+
+
+def test_every_page_and_every_table_is_hit(protected: Patient, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
-    copy.write_bytes(patient.content)
-    connection = apsw.Connection(str(copy))
+    copy.write_bytes(protected.content)
+    connection = apsw.Connection(str(copy), vfs=checked())
     connection.execute("create virtual table temp.pages using dbstat")
     owners: dict[Any, Any] = dict(
         connection.execute("select pageno, name from temp.pages").fetchall()  # type: ignore[arg-type]
     )
-    tables = {name for (name,) in connection.execute("select name from sqlite_schema")}
+    tables = {
+        name for (name,) in connection.execute("select name from sqlite_schema where rootpage")
+    }
     connection.close()
-    hit = {place // PAGE_BYTES + 1 for place in places(patient.content, CHANGES, Random(19))}
-    assert hit == set(range(1, len(patient.content) // PAGE_BYTES + 1))
+    hit = {place // PAGE_BYTES + 1 for place in places(protected.content, CHANGES, Random(19))}
+    assert hit == set(range(1, len(protected.content) // PAGE_BYTES + 1))
     assert {owners.get(page) for page in hit} >= tables
 
 
-@pytest.mark.parametrize("place", [0, 15, 16, 18, 19, 21, 56, 59, 60, 63, 68, 71])
-def test_a_damaged_header_does_not_make_a_store_another_file(patient: Patient, place: int) -> None:
-    """The name of the format, its version and Rote's own mark stand there."""
+@pytest.mark.parametrize("has_checksums", [False, True])
+@pytest.mark.parametrize("place", [0, 15, 16, 18, 19, 20, 21, 56, 59, 60, 63, 68, 71])
+def test_a_damaged_header_does_not_make_a_store_another_file(
+    patient: Patient, protected: Patient, place: int, has_checksums: bool
+) -> None:
+    """The name of the format, its version, the room for checksums and Rote's own mark stand there."""
+    one = protected if has_checksums else patient
     for bit in range(0, 8, examples(3, 1)):
-        findings, changed = Findings(), bytearray(patient.content)
+        findings, changed = Findings(), bytearray(one.content)
         changed[place] ^= 1 << bit
-        examine(patient, bytes(changed), place, findings)
+        examine(one, bytes(changed), place, findings)
         findings.check()
+        assert not has_checksums or not findings.counts["shown"]
 
 
 @pytest.mark.parametrize(("place", "change"), [(97_826, 169), (98_070, 141)])

@@ -16,6 +16,7 @@ import rote
 from rote.engines.postgres import connections as connections_of_postgres
 from rote.engines.postgres import scrubbing
 from rote.engines.sqlite import connections, engine
+from rote.engines.sqlite.checksums import checked
 from rote.engines.sqlite.schema import TABLES_OF_SPACES
 from rote.errors import Busy, Corrupt, NotFound
 from rote.testing.postgres import schema_of, server_url
@@ -80,7 +81,7 @@ def opened(path: Path) -> Iterator[rote.Space]:
 @contextlib.contextmanager
 def reader_of(path: Path) -> Iterator[None]:
     """Stand for another program that is in the middle of reading."""
-    connection = apsw.Connection(str(path))
+    connection = apsw.Connection(str(path), vfs=checked())
     connection.execute("begin; select count(*) from facts").fetchall()
     try:
         yield

@@ -14,6 +14,7 @@ from random import Random
 import rote
 from rote.testing.faults import ChildProcess
 from tests.faults.children import LEFT, NAME, RIGHT, key_of, operations
+from tests.faults.pages import wrong_pages
 from tests.lanes import examples
 
 ROOT = Path(__file__).parents[2]
@@ -128,6 +129,7 @@ def test_killed_processes_lose_nothing_and_leave_nothing_in_part(tmp_path: Path)
                 check(space, crowd.acknowledged)
             crowd.end()
             check(space, crowd.acknowledged)
+        assert wrong_pages(tmp_path / f"{number}.db") == []
 
 
 def test_a_store_whose_every_process_was_killed_opens_again(tmp_path: Path) -> None:
@@ -143,3 +145,4 @@ def test_a_store_whose_every_process_was_killed_opens_again(tmp_path: Path) -> N
             check(store.space(NAME), crowd.acknowledged)
             store.space(NAME).transact(operations("after", 1), key=key_of("after", 1))
             check(store.space(NAME), crowd.acknowledged)
+        assert wrong_pages(path) == []

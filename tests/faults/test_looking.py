@@ -18,6 +18,7 @@ import pytest
 
 import rote
 from rote.engines.sqlite import SqliteEngine, SqliteLook
+from rote.engines.sqlite.checksums import checked
 from rote.errors import Corrupt, InvalidInput, NotFound, Unavailable
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.testing import StoreSettings, open_on
@@ -213,7 +214,7 @@ def test_a_writer_of_the_same_process_is_not_held_up_by_a_look(folder: Path) -> 
 
 
 def empty_database(path: Path) -> None:
-    connection = apsw.Connection(str(path))
+    connection = apsw.Connection(str(path), vfs=checked())
     connection.pragma("user_version", 0)
     connection.execute("create table t (a); drop table t")
     connection.close()
@@ -252,7 +253,7 @@ def test_memory_cannot_be_looked_at() -> None:
 def test_a_store_without_one_of_its_tables_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / FILE
     rote.open(path).close()
-    connection = apsw.Connection(str(path))
+    connection = apsw.Connection(str(path), vfs=checked())
     connection.execute("drop table facts")
     connection.close()
     for read_only in (True, False):

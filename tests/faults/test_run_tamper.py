@@ -8,6 +8,7 @@ import pytest
 
 import rote
 from rote.contract.commands import GetSide, MakeCommit
+from rote.engines.sqlite.checksums import checked
 from rote.errors import Corrupt
 from rote.runs.run_rows import RUN, run_in
 from rote.testing import FixedClock
@@ -42,7 +43,7 @@ def test_a_pending_run_that_was_changed_is_not_applied_and_the_others_are(
                     run.get(OTHER)
                     run.set(id, run_id)
         space.set(OTHER, 1)
-    connection = apsw.Connection(str(path))
+    connection = apsw.Connection(str(path), vfs=checked())
     query = "SELECT body FROM sides WHERE kind = 'run' AND key = 'one'"
     body = next(iter(connection.execute(query)))[0]
     assert before in body

@@ -1,5 +1,6 @@
-"""A file of an earlier format becomes one of the newest when it is opened for writing: whole or not
-at all, beside other processes, and with every row as it was. A look leaves it alone.
+"""A file of format 1 becomes one of format 2 when it is opened for writing: whole or not at all,
+beside other processes, and with every row as it was. A look leaves it alone. A file of format 2 has
+no room for checksums and stays what it is.
 
 A number of a format that does not fit the tables of a file is damage.
 """
@@ -18,7 +19,12 @@ import pytest
 
 import rote
 from rote.engines.sqlite import SqliteEngine, SqliteLook
-from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, FORMATS
+from rote.engines.sqlite.schema import (
+    APPLICATION_ID,
+    FORMAT,
+    FORMAT_WITH_SEGMENTS,
+    FORMATS,
+)
 from rote.errors import Corrupt, RoteError, Unavailable
 from rote.testing.faults import FAULT_KINDS, Fault, FaultDisk, FaultKind, Keep, every_fault
 from tests.faults.tampering import raw
@@ -32,6 +38,8 @@ FILE = "memory.db"
 OLD = ("sqlite-1.store", "life-1.store")
 KEEPS: tuple[Keep, ...] = ("none", "some", "all")
 OPENERS = examples(3, 8)
+# What a file of an earlier format becomes.
+UPGRADED = FORMAT_WITH_SEGMENTS
 
 Content = dict[str, Any]
 
@@ -68,9 +76,9 @@ def content_of(path: Path) -> tuple[int, dict[str, str], Content]:
 
 @pytest.fixture(scope="module")
 def new(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the statements of a new file."""
+    """Return the statements of a file that was made in format 2."""
     path = tmp_path_factory.mktemp("new") / FILE
-    SqliteEngine(path).close()
+    shutil.copyfile(stories.FOLDER / "sqlite-2.store", path)
     return content_of(path)[1]
 
 
@@ -82,19 +90,19 @@ def check_whole(
     if format == before[0]:
         assert (statements, rows) == before[1:]
     else:
-        assert format == FORMAT
+        assert format == UPGRADED
         assert statements == new
         assert rows == before[2] | {name: [] for name in ("segments", "postings", "vectors")}
     return format
 
 
-def test_a_file_of_an_earlier_format_becomes_what_a_new_file_is(
+def test_a_file_of_format_1_becomes_what_a_file_of_format_2_is(
     old: Path, new: dict[str, str]
 ) -> None:
     before = content_of(old)
     assert before[0] == 1
     SqliteEngine(old).close()
-    assert check_whole(old, before, new) == FORMAT
+    assert check_whole(old, before, new) == UPGRADED
     with rote.open(old) as store:
         assert all(space.verify().ok for space in store.spaces())
 
@@ -135,10 +143,10 @@ def test_a_fault_at_any_moment_of_an_upgrade_leaves_the_old_format_or_the_new_on
                 found.add(check_whole(image / FILE, before, new))
                 # The next opening begins or ends it.
                 SqliteEngine(tmp_path / "again" / FILE).close()
-                assert check_whole(tmp_path / "again" / FILE, before, new) == FORMAT
+                assert check_whole(tmp_path / "again" / FILE, before, new) == UPGRADED
                 for folder in (image, tmp_path / "again"):
                     shutil.rmtree(folder)
-    assert found == {1, FORMAT}
+    assert found == {1, UPGRADED}
 
 
 def test_a_disk_that_fails_once_is_no_reason_to_stay_old(
@@ -151,7 +159,7 @@ def test_a_disk_that_fails_once_is_no_reason_to_stay_old(
             SqliteEngine(disk.directory / FILE, vfs=disk.vfs_name)
         disk.disarm()
         upgrade(disk)
-    assert check_whole(tmp_path / "disk" / FILE, before, new) == FORMAT
+    assert check_whole(tmp_path / "disk" / FILE, before, new) == UPGRADED
 
 
 def child(name: str, *arguments: object) -> list[str]:
@@ -180,8 +188,8 @@ def test_processes_that_open_an_old_file_at_once_upgrade_it_once(
         for process in processes:
             process.kill()
             process.wait()
-    assert outputs == [f"{FORMAT}\n"] * OPENERS
-    assert check_whole(old, before, new) == FORMAT
+    assert outputs == [f"{UPGRADED}\n"] * OPENERS
+    assert check_whole(old, before, new) == UPGRADED
 
 
 # -- looking ---------------------------------------------------------------------------------------
@@ -271,9 +279,32 @@ def test_a_header_that_does_not_fit_the_tables_is_damage(
     old: Path, format: int, header: str
 ) -> None:
     application, number = HEADERS[header]
-    if format > 1:
-        SqliteEngine(old).close()
-    refuse_after(old, application, 1 + format % FORMAT if number is None else number)
+    path = of_format(format, old)
+    refuse_after(path, application, 1 + format % FORMAT if number is None else number)
+
+
+def of_format(format: int, old: Path) -> Path:
+    """Return a file with the content of an old one."""
+    if format == 1:
+        return old
+    engine = SqliteEngine(old)
+    path = old
+    if format == FORMAT:
+        path = old.with_name("copy.db")
+        engine.backup(path)
+    engine.close()
+    return path
+
+
+def test_a_file_of_format_2_gets_checksums_by_a_backup_alone(old: Path) -> None:
+    SqliteEngine(old).close()
+    rote.open(old).close()
+    before = content_of(old)
+    assert before[0] == FORMAT_WITH_SEGMENTS
+    format, statements, rows = content_of(of_format(FORMAT, old))
+    assert format == FORMAT
+    assert statements.keys() - before[1].keys() == {"page_checksums"}
+    assert rows == before[2]
 
 
 def refuse_after(path: Path, application: int, number: int, statement: str = "") -> None:

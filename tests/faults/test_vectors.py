@@ -8,6 +8,7 @@ from random import Random
 import apsw
 
 import rote
+from rote.engines.sqlite.checksums import checked
 from rote.retrieval.ranking.vectors import quantised
 from rote.retrieval.vector_cache import VECTORS
 
@@ -87,14 +88,14 @@ def test_a_stop_between_the_erasure_and_the_sweep_is_made_up_for(tmp_path: Path)
 
 
 def _vectors(path: Path) -> list[tuple[object, ...]]:
-    connection = apsw.Connection(str(path))
+    connection = apsw.Connection(str(path), vfs=checked())
     rows = connection.execute("select * from vectors").fetchall()
     connection.close()
     return rows
 
 
 def _put_back(path: Path, rows: list[tuple[object, ...]]) -> None:
-    connection = apsw.Connection(str(path))
+    connection = apsw.Connection(str(path), vfs=checked())
     marks = ", ".join("?" * len(rows[0]))
     connection.executemany(f"insert or ignore into vectors values ({marks})", rows)
     connection.close()

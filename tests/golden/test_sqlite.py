@@ -1,7 +1,8 @@
 """A store file that an earlier Rote wrote opens, verifies and gives the same answers.
 
 `sqlite-1.store` holds the stories of `chain-1.json` in SQLite format 1, and a space with blobs.
-`sqlite-2.store` holds the same in format 2, and vectors and a packed index in that space. To add a
+`sqlite-2.store` holds the same in format 2, and vectors and a packed index in that space;
+`sqlite-3.store` holds all that in format 3, with checksums of pages. To add a
 file for a new format: run `python -m tests.golden.test_sqlite NAME` and list the name in STORES.
 """
 
@@ -19,7 +20,7 @@ from rote.kernel.log.seals import vector_record
 from tests.golden import stories
 from tests.golden.formulas import Story
 
-STORES = ["sqlite-1.store", "sqlite-2.store"]
+STORES = ["sqlite-1.store", "sqlite-2.store", "sqlite-3.store"]
 STORIES = stories.load("chain-1.json")
 SIZE_BYTES_MAX = 200_000
 # The blobs of a space beside the stories, with their types.

@@ -4,6 +4,7 @@ import apsw
 import pytest
 
 from rote.engines.sqlite import connections, engine
+from rote.engines.sqlite.checksums import checked
 from rote.opening import open as open_store
 from tests.unit.cli.command import error_of, run, run_json, run_ok
 from tests.unit.cli.test_outcome import on_terminal
@@ -77,7 +78,7 @@ def test_a_reader_in_the_way_of_a_smaller_file_is_told(
         monkeypatch.setattr(module, "BUSY_SECONDS_MAX", 1)
     with open_store(store) as opened:
         space = opened.space("default")
-        connection = apsw.Connection(str(store))
+        connection = apsw.Connection(str(store), vfs=checked())
         connection.execute("begin; select count(*) from facts").fetchall()
         assert "run rote gc" in run_ok("compact", "--keep", "2", store=store)
         connection.close()

@@ -6,6 +6,7 @@ import pytest
 
 from rote.cli.demo.tampering import change_byte, places_of
 from rote.cli.doctor import look_into
+from rote.engines.sqlite.checksums import checked
 from rote.errors import Corrupt
 from rote.opening import open as open_store
 from rote.values import decode
@@ -85,7 +86,7 @@ def test_the_look_into_a_large_store_finds_a_missing_commit(store: Path) -> None
         for number in range(120):
             space.set("urn:entity:ada", number)
         look_into(space)
-    connection = apsw.Connection(str(store))
+    connection = apsw.Connection(str(store), vfs=checked())
     connection.execute("delete from commits where version = 120")
     connection.close()
     with (

@@ -7,6 +7,7 @@ import apsw
 import pytest
 
 from rote import Memory
+from rote.engines.sqlite.checksums import checked
 from rote.opening import open as open_store
 from rote.values import canonical, decode
 from tests.unit.cli.command import error_of, run, run_json, run_ok
@@ -368,7 +369,7 @@ def test_validate_tells_all_that_an_import_refuses(tmp_path: Path) -> None:
 def test_doctor_repairs_an_index_that_was_damaged(store: Path) -> None:
     with open_store(store) as opened:
         opened.space("default").reindex()  # a few records have no rows yet
-    connection = apsw.Connection(str(store))
+    connection = apsw.Connection(str(store), vfs=checked())
     connection.execute("delete from derived where term like 'tag %'")
     connection.close()
     with open_store(store) as opened:

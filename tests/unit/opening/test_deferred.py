@@ -11,6 +11,7 @@ import apsw
 import pytest
 
 import rote
+from rote.engines.sqlite.checksums import checked
 from rote.errors import Corrupt
 from rote.values.limits import INDEX_BATCH_COMMITS
 
@@ -23,7 +24,7 @@ def test_a_damaged_lease_does_not_keep_a_store_from_opening(store_path: Path) ->
         space.set("urn:a", 1)
         with space.run(**TERMS) as run:
             run.set("urn:b", 1)
-            database = apsw.Connection(str(store_path))
+            database = apsw.Connection(str(store_path), vfs=checked())
             database.execute("update sides set body = x'7b7b' where kind = 'lease'")
             database.close()
             with rote.open(store_path) as other:

@@ -196,7 +196,9 @@ def verify_chain(stage: Stage, path: Path) -> None:
 
 def find_tampering(stage: Stage, path: Path) -> None:
     stage.open_scene("Somebody edits the file")
-    stage.tell("Take a backup, and in the copy change one byte: Ada's budget of 70 becomes 90.")
+    stage.tell(
+        "Take a backup. In the copy, change one byte and its checksum: Ada's budget of 70 becomes 90."
+    )
     copy = path.with_name("copy.db")
     with open_store(path, create=False) as store:
         store.backup(copy)

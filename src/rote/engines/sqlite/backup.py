@@ -12,9 +12,14 @@ from typing import Any, Self
 
 import apsw
 
+from rote.engines.sqlite.checksums import can_check, reserve_room, seal
 from rote.engines.sqlite.failures import DRIVER_ERRORS, translate
 from rote.engines.sqlite.location import make_private
-from rote.engines.sqlite.schema import bring_up_to_date
+from rote.engines.sqlite.schema import (
+    FORMAT_WITH_CHECKSUMS,
+    FORMAT_WITH_SEGMENTS,
+    bring_up_to_date,
+)
 from rote.errors import InvalidInput, NotFound, system_failure
 
 # The names that `write_new_file` gives to temporary files.
@@ -35,6 +40,7 @@ def write_new_file(path: Path, fill: Callable[[Path], None]) -> None:
         with _held(part):
             try:
                 fill(part)
+                _add_checksums(part)
                 _sync(part)
                 # Unlike a rename, this fails when another backup was faster.
                 os.link(part, path)
@@ -89,12 +95,15 @@ class StoreFile:
         self._filename = str(part)
 
     def __enter__(self) -> Self:
-        self._connection = apsw.Connection(self._filename)
-        # No journal and no locks: when this fails, the file is deleted, and nobody else opens it.
-        self._connection.pragma("journal_mode", "off")
-        self._connection.pragma("synchronous", 0)
+        self._connection = _unguarded(self._filename)
+        if can_check():
+            reserve_room(self._connection)
         self._connection.execute("begin")
-        bring_up_to_date(self._connection, done=0)
+        bring_up_to_date(
+            self._connection,
+            done=0,
+            format=FORMAT_WITH_CHECKSUMS if can_check() else FORMAT_WITH_SEGMENTS,
+        )
         return self
 
     def insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -120,6 +129,33 @@ class StoreFile:
             raise translate(failure, filename=self._filename) from failure
         finally:
             self._connection.close(True)
+
+
+def _add_checksums(part: Path) -> None:
+    """Bring a file that nobody else opens to the newest format; each page gets its checksum."""
+    if not can_check():
+        return
+    try:
+        connection = _unguarded(str(part))
+        try:
+            format = connection.pragma("user_version")
+            if format < FORMAT_WITH_CHECKSUMS:
+                reserve_room(connection)
+                bring_up_to_date(connection, done=format, format=FORMAT_WITH_CHECKSUMS)
+                connection.execute("vacuum")
+        finally:
+            connection.close(True)
+        seal(part)
+    except DRIVER_ERRORS as error:
+        raise translate(error, filename=str(part)) from error
+
+
+def _unguarded(filename: str) -> apsw.Connection:
+    """Open a file without journal: when this fails, the file is deleted, and nobody else opens it."""
+    connection = apsw.Connection(filename)
+    connection.pragma("journal_mode", "off")
+    connection.pragma("synchronous", 0)
+    return connection
 
 
 def _sync(path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import apsw
 
+from rote.engines.sqlite.checksums import checked
 from rote.errors import InternalError, Unavailable
 from rote.values.limits import BUSY_SECONDS_MAX, SQLITE_CACHE_KIB, SQLITE_WAL_BYTES_KEPT
 
@@ -36,7 +37,7 @@ def connect(
         raise Unavailable(f"SQLite {apsw.sqlite_lib_version()} is too old; upgrade apsw")
     mode = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
     flags = mode | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOMUTEX
-    connection = apsw.Connection(filename, flags=flags, vfs=vfs)
+    connection = apsw.Connection(filename, flags=flags, vfs=checked(vfs))
     if read_only:
         # Closing the last connection would otherwise try to empty the log.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)

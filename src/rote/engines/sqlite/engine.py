@@ -19,6 +19,7 @@ from rote.engines.protocol import OutcomeUnknown, Scrubbed
 from rote.engines.rows import ERASED_SPACE, STORE, BranchRow, SpaceRow
 from rote.engines.sqlite.backup import remove_abandoned
 from rote.engines.sqlite.checkpointer import Checkpointer
+from rote.engines.sqlite.checksums import can_check, is_checked, reserve_room
 from rote.engines.sqlite.connections import connect, is_memory, patiently, use_write_ahead_log
 from rote.engines.sqlite.failures import DRIVER_ERRORS, FATAL, translate
 from rote.engines.sqlite.identity import format_of, identity_of, no_database
@@ -26,9 +27,14 @@ from rote.engines.sqlite.location import memory_filename, prepare_file
 from rote.engines.sqlite.looking import making_way
 from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.reading import Own, SqliteReading
-from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, bring_up_to_date
+from rote.engines.sqlite.schema import (
+    APPLICATION_ID,
+    FORMAT_WITH_CHECKSUMS,
+    FORMAT_WITH_SEGMENTS,
+    bring_up_to_date,
+)
 from rote.engines.sqlite.writer import SqliteWriter
-from rote.errors import Busy, InvalidInput, RoteError
+from rote.errors import Busy, Corrupt, InvalidInput, RoteError
 from rote.values.limits import (
     BUSY_SECONDS_MAX,
     SQLITE_CACHE_KIB,
@@ -62,7 +68,13 @@ class SqliteEngine(SqliteReading):
         self._transaction = _Transaction(self, self._own)
         try:
             with nullcontext() if path is None else making_way(self.filename):
-                self._refuse_foreign(create=create)
+                try:
+                    self._refuse_foreign(create=create)
+                except Corrupt:
+                    # A file that others made just now: this time its first page is seen.
+                    self._refuse_foreign(create=create)
+                if path is not None and can_check() and _is_empty(self.filename):
+                    self._make_checked_file()
                 self._writer: SqliteWriter = self._open_writer()
             try:
                 _start_log_over(self._writer.connection)
@@ -275,14 +287,36 @@ class SqliteEngine(SqliteReading):
         finally:
             connection.close()
 
+    def _make_checked_file(self) -> None:
+        """Make the tables of an empty file together with its first page.
+
+        So nobody finds a file with room for checksums that does not say its format. The file has no
+        write-ahead log yet: every later connection sees the room in the file itself, as the shim
+        must.
+        """
+        connection = self._connect()
+        try:
+            reserve_room(connection)
+            patiently(lambda: connection.execute("begin immediate"))
+            if _is_empty(self.filename):  # no other process was first
+                bring_up_to_date(connection, done=0, format=FORMAT_WITH_CHECKSUMS)
+            connection.execute("commit")
+        finally:
+            connection.close()
+
     def _prepare_tables(self) -> None:
         connection = self._writer.connection
-        if identity_of(connection) == (APPLICATION_ID, FORMAT):
+        format = FORMAT_WITH_CHECKSUMS if is_checked(connection) else FORMAT_WITH_SEGMENTS
+        if identity_of(connection) == (APPLICATION_ID, format):
             return
         with self._transaction:
             done = format_of(connection)  # another process may have been first
-            if done < FORMAT:
-                bring_up_to_date(connection, done=done)
+            if done < format:
+                bring_up_to_date(connection, done=done, format=format)
+
+
+def _is_empty(filename: str) -> bool:
+    return Path(filename).stat().st_size == 0
 
 
 def _rewrite(connection: apsw.Connection) -> None:

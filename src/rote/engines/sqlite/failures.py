@@ -16,6 +16,8 @@ from rote.errors import (
 FATAL = (apsw.IOError, apsw.FullError, apsw.CorruptError, apsw.NotADBError, apsw.NoMemError)
 
 
+BAD_PAGE = "a page does not fit its checksum"
+
 # Errors that the driver raises; the second is for text that is no longer UTF-8.
 DRIVER_ERRORS = (apsw.Error, UnicodeDecodeError)
 
@@ -39,6 +41,9 @@ def translate(error: Exception, *, filename: str) -> RoteError:
         return Busy(f"{filename} is held by other writers; try again", reason=str(error))
     if isinstance(error, apsw.FullError) or _lacks_room(error):
         return disk_full(filename, filename)
+    if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA:
+        words = f"{filename}: {BAD_PAGE}"
+        return Corrupt(f"{words}; run `rote verify`, restore a backup", reason=BAD_PAGE)
     if isinstance(error, _DAMAGE):
         return Corrupt(f"{words}; run `rote verify`, restore a backup", reason=str(error))
     if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError | apsw.AuthError):

@@ -8,7 +8,13 @@ import re
 
 import apsw
 
-from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, FORMATS
+from rote.engines.sqlite.checksums import is_checked, refuse_unchecked
+from rote.engines.sqlite.schema import (
+    APPLICATION_ID,
+    FORMAT,
+    FORMAT_WITH_CHECKSUMS,
+    FORMATS,
+)
 from rote.errors import Corrupt, InvalidInput, RoteError, Unavailable
 
 # The place of the application id in the header of a SQLite file.
@@ -16,7 +22,7 @@ _MARK = slice(68, 72)
 _HEADER_BYTES = 100
 
 _IF_MISSING = "if not exists "
-_made = re.compile(rf"create (?:table|(?:unique )?index) (?:{_IF_MISSING})?(\w+)")
+_made = re.compile(rf"create (?:table|view|(?:unique )?index) (?:{_IF_MISSING})?(\w+)")
 _NAMES = [frozenset(_made.findall(statements)) for statements in FORMATS]
 
 
@@ -43,6 +49,10 @@ def format_of(connection: apsw.Connection) -> int:
     roots = {root for _, root, _ in made}
     if missing or too_new or len(roots) < len(made):
         raise Corrupt(f"{connection.filename}: its tables are damaged; restore a backup")
+    if format >= FORMAT_WITH_CHECKSUMS:
+        refuse_unchecked(connection)
+    elif is_checked(connection):
+        raise Corrupt(f"{connection.filename}: its header is damaged; restore a backup")
     return format
 
 

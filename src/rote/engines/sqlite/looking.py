@@ -32,7 +32,7 @@ from rote.engines.sqlite.identity import format_of, identity_of, no_database
 from rote.engines.sqlite.location import prepare_file
 from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.reading import SqliteReading
-from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT
+from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT_WITH_SEGMENTS
 from rote.errors import Busy, Corrupt, InvalidInput, Unavailable
 from rote.values.limits import LOOKS_MAX, SQLITE_READER_CACHE_KIB, WAKE_SECONDS_MAX
 
@@ -167,7 +167,8 @@ class LookingReader(SqliteReader):
             connection = _connect(self._filename, "?immutable=1", vfs=self._vfs)
         else:
             connection = _connect(self._filename, vfs=_NO_LOCKS, unshared=True)
-        self._is_up_to_date = identity_of(connection) == (APPLICATION_ID, FORMAT)
+        application, format = identity_of(connection)
+        self._is_up_to_date = application == APPLICATION_ID and format >= FORMAT_WITH_SEGMENTS
         if not self._is_up_to_date:
             self._by_event = ""  # there may be no such index
         return connection

@@ -8,7 +8,7 @@ import apsw
 
 from rote.engines.posting_blocks import posting_in, postings_above
 from rote.engines.rows import SegmentRow, VectorRow
-from rote.engines.sqlite.schema import FORMAT
+from rote.engines.sqlite.schema import FORMAT_WITH_SEGMENTS
 
 _VECTOR = "v.hash, v.body, v.seal"
 # Goes from name to name: a list of all rows would be as long as there are vectors.
@@ -107,7 +107,8 @@ class PackedReader:
     def _packed(self, sql: str, bindings: tuple[Any, ...]) -> list[Any]:
         """Return rows; none while the file has no such tables, which others may make at any time."""
         if not self._is_up_to_date:
-            self._is_up_to_date = self._all("pragma user_version", ()) == [(FORMAT,)]
+            rows = self._all("pragma user_version", ())
+            self._is_up_to_date = rows[0][0] >= FORMAT_WITH_SEGMENTS
         return self._all(sql, bindings) if self._is_up_to_date else []
 
 

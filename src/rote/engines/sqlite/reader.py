@@ -25,9 +25,11 @@ from rote.engines.rows import (
     up_to,
 )
 from rote.engines.sqlite.blob_reader import BlobReader
+from rote.engines.sqlite.checksums import refuse_unchecked
 from rote.engines.sqlite.failures import DRIVER_ERRORS
 from rote.engines.sqlite.log_mark import LogMark, log_mark
 from rote.engines.sqlite.packed_reader import PackedReader, numbers_of
+from rote.engines.sqlite.schema import FORMAT_WITH_CHECKSUMS
 from rote.errors import Corrupt
 
 FACT = "f.branch, f.version, f.position, f.id, f.op, f.hash, f.parent, f.salt, f.body, f.value"
@@ -75,6 +77,8 @@ class SqliteReader(BlobReader, PackedReader):
         self._use(connection)
 
     def _use(self, connection: apsw.Connection) -> None:
+        if connection.pragma("user_version") >= FORMAT_WITH_CHECKSUMS:
+            refuse_unchecked(connection)
         self.connection = connection
         self._cursor = connection.cursor()
         # Not a method of the reader: SQLite would keep the reader, and with it the connection, for ever.

@@ -107,7 +107,7 @@ class SqliteReading:
         try:
             rows = self.reader().integrity_check()
         except Corrupt as error:
-            return [str(error.__cause__)]
+            return [str(error.details.get("reason", error))]
         return [] if rows == [("ok",)] else [str(row[0]) for row in rows]
 
     def backup(self, path: Path) -> None:

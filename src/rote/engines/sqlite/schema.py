@@ -1,5 +1,5 @@
 """The tables of a store in SQLite. Frozen: a change is one more format at the end, with a page.
-A format makes some table or index: a number that does not fit the tables of a file counts as damage.
+A format makes some table, index or view: a number that does not fit them counts as damage.
 
 Facts are appended in rowid order and never change; two narrow indexes lead to them (by entity, and
 by place in the log). Commits are clustered by (space, version), so the newest commit of a space is
@@ -183,14 +183,22 @@ create table vectors (
 create unique index vectors_by_hash on vectors (space, name, hash);
 """
 
+# Pages have checksums, see checksums.py; the view tells it to readers and to an earlier Rote. A file
+# of an earlier format has no room for them, so it stays what it is.
+_FORMAT_3 = """
+create view page_checksums as select 'cksumvfs, 8 bytes at the end of each page' as made_by;
+"""
+
 # The statements that bring a file to each format from the one before.
-FORMATS = (_FORMAT_1, _FORMAT_2)
+FORMATS = (_FORMAT_1, _FORMAT_2, _FORMAT_3)
 FORMAT = len(FORMATS)
+FORMAT_WITH_SEGMENTS = 2
+FORMAT_WITH_CHECKSUMS = 3
 
 
-def bring_up_to_date(connection: apsw.Connection, *, done: int) -> None:
-    """Bring a file of a format, 0 for an empty one, to the newest; inside a transaction."""
-    for statements in FORMATS[done:]:
+def bring_up_to_date(connection: apsw.Connection, *, done: int, format: int) -> None:
+    """Bring a file of a format, 0 for an empty one, to a later one; inside a transaction."""
+    for statements in FORMATS[done:format]:
         connection.execute(statements)
     connection.pragma("application_id", APPLICATION_ID)
-    connection.pragma("user_version", FORMAT)
+    connection.pragma("user_version", format)

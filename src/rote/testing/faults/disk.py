@@ -30,6 +30,7 @@ from typing import Self
 
 import apsw
 
+from rote.engines.sqlite.checksums import forget
 from rote.testing.faults.platter import Keep
 from rote.testing.faults.trigger import Fault, Operation
 from rote.testing.faults.vfs import FaultVFS, Medium
@@ -47,7 +48,7 @@ def _close_what_is_left() -> None:
     """
     for connection in apsw.connections():
         with suppress(Exception):  # one that is closed, or a disk that fails
-            if connection.open_vfs.startswith(_PREFIX):
+            if _PREFIX in connection.open_vfs:
                 connection.close(True)
 
 
@@ -81,6 +82,7 @@ class FaultDisk:
 
     def close(self) -> None:
         """Unregister the name; connections that are still open keep working."""
+        forget(self.vfs_name)
         self._vfs.unregister()
 
     @property
