@@ -383,9 +383,10 @@ def test_a_right_that_is_withdrawn_refuses_what_is_in_flight(rights: Rights) -> 
         assert line.ask("transact", **put(1))["accepted"]
         rights.notes.set(rights.notes.did, rights.acl({ADA: "owner"}))
         version = rights.notes.version
-        error = line.refused("transact", **put(2))
-        assert error["code"] == "not_found"
+        id = line.tell("transact", **put(2))
         assert line.closed() == 4403
+        answer = line.answers.get(id)  # none when the connection was closed before it was read
+        assert answer is None or answer["error"]["code"] == "not_found"
         assert line.kept[-1] == {"type": "revoked", "reason": "access"}
         assert rights.notes.version == version
     rights.notes.set(rights.notes.did, rights.acl({ADA: "owner", BEN: "write"}))
