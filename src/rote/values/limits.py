@@ -262,8 +262,8 @@ PACKED_COMMIT_ROWS_MAX = 4_096
 PACKED_CHANGE_BYTES_MAX = 1 * MIB
 # A segment with fewer rows is small. Small ones are merged once they have so many rows together, or
 # are so many; a merge takes in no more than the rows, and those of one more segment.
-SEGMENT_SMALL_ROWS = 4_096
-SEGMENT_MERGE_ROWS = 8_192
+SEGMENT_SMALL_ROWS = 16_384
+SEGMENT_MERGE_ROWS = 24_576
 SEGMENT_SMALL_MAX = 64
 SEGMENT_MERGES_MAX = 1_000  # in a row; the next ones go on
 # Bodies of segments in one answer, and those that an erasure holds at once.
