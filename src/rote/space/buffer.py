@@ -67,7 +67,7 @@ class Buffer:
         self._now = now
         self._note = note
         self.lock = threading.RLock()  # for callers that look first and then add
-        self._size_bytes = 0
+        self.size_bytes = 0
         self._is_closed = False
         self._own: dict[str, Own] = {}
         self._held = 0  # how many operations were rehearsed
@@ -92,7 +92,7 @@ class Buffer:
                     self.rely_on(read["id"], read.get("path"))
             self.operations += taken
             facts = self._hold(taken, rehearsed)
-            self._size_bytes += size
+            self.size_bytes += size
         return Commit(
             version=_NOT_YET,
             hash=_NOT_YET,
@@ -113,7 +113,12 @@ class Buffer:
             self.operations += taken
             self._unrehearsed += taken
             self._ids_unrehearsed.add(taken[0]["id"])
-            self._size_bytes += size
+            self.size_bytes += size
+
+    @property
+    def count(self) -> int:
+        """The number of operations so far."""
+        return len(self.operations)
 
     def close(self) -> None:
         """Refuse operations from now on; those of other threads are in it, or refused."""
@@ -143,7 +148,7 @@ class Buffer:
             raise InvalidInput("its block has ended; what comes now would be lost")
         taken = [self._taken(operation) for operation in operations]
         size = sum([len(_encoded(operation)) for operation in taken])
-        self._check_size(len(self.operations) + len(taken), self._size_bytes + size)
+        self._check_size(len(self.operations) + len(taken), self.size_bytes + size)
         return taken, size
 
     def _rehearse_kept(self) -> None:

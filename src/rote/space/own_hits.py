@@ -1,22 +1,42 @@
-"""Searches of an index in a transaction: stored hits, and hits on what it has written itself.
+"""Searches of an index over own writes: stored hits, and hits on what was written over the state.
 
 The store is asked once for the terms of each own write, because a search may ask for one hit after the
 other.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager
 from heapq import merge
 from itertools import islice
+from typing import Protocol
 
 from msgspec import Struct, structs
 
 from rote.contract import Hit, Port, State, View
 from rote.contract.commands import Find
-from rote.space.buffer import Buffer
+from rote.space.buffer import Own
 from rote.values.limits import HITS_READ_FIRST, PAGE_MAX
 
 _Pair = tuple[str, str]  # term, id
+
+
+class Written(Protocol):
+    """Entities that were written over a state."""
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """While it is held, nothing is written."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """The number of operations so far."""
+        ...
+
+    def written(self) -> Collection[str]: ...
+
+    def own(self, id: str) -> Own | None: ...
 
 
 class _Learnt(Struct, frozen=True):
@@ -31,13 +51,13 @@ _NOTHING = _Learnt(0, {}, [])
 
 
 class OwnHits:
-    """The terms of the entities that a transaction has written."""
+    """The terms of the entities that were written."""
 
-    def __init__(self, port: Port, space: str, view: View, buffer: Buffer) -> None:
+    def __init__(self, port: Port, space: str, view: View, writes: Written) -> None:
         self._port = port
         self._space = space
         self._view = view
-        self._buffer = buffer
+        self._writes = writes
         self._learnt: dict[str, _Learnt] = {}  # by index
 
     def find(self, command: Find) -> tuple[Hit, ...]:
@@ -64,15 +84,15 @@ class OwnHits:
 
     def _learn(self, index: str) -> _Learnt:
         """Ask for the terms of what was written since the last search."""
-        with self._buffer.lock:
+        with self._writes.lock:
             known = self._learnt.get(index, _NOTHING)
-            operations = len(self._buffer.operations)
+            operations = self._writes.count
             if known.operations == operations:
                 return known
             changed: dict[str, State] = {}
             hashes = dict(known.hashes)
-            for id in sorted(self._buffer.written()):
-                own = self._buffer.own(id)
+            for id in sorted(self._writes.written()):
+                own = self._writes.own(id)
                 if own is not None and hashes.get(id) != own.hash:
                     changed[id], hashes[id] = own.state, own.hash
             kept = [pair for pair in known.pairs if pair[1] not in changed]
