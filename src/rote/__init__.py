@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from rote.retrieval import Embedder, package_text, receipt, retrieve
     from rote.runs.ledger import RunRecord
     from rote.runs.run import Run
+    from rote.sessions.pending import Pending
+    from rote.sessions.session import Session
     from rote.space import Space, Store, Transaction
     from rote.traces import Failure, ModelConfig, Report, ToolProfile, check_trace, compare_traces
     from rote.values import canonical, digest, fingerprint, json_v1
@@ -60,11 +62,13 @@ __all__ = [
     "MergeConflict",
     "MergeResult",
     "ModelConfig",
+    "Pending",
     "ReadConflict",
     "Report",
     "RoteError",
     "Run",
     "RunRecord",
+    "Session",
     "Space",
     "SpaceErasure",
     "State",
@@ -120,11 +124,13 @@ _PLACES = {
     "MergeConflict": "rote.contract",
     "MergeResult": "rote.contract",
     "ModelConfig": "rote.traces",
+    "Pending": "rote.sessions.pending",
     "ReadConflict": "rote.errors",
     "Report": "rote.traces",
     "RoteError": "rote.errors",
     "Run": "rote.runs.run",
     "RunRecord": "rote.runs.ledger",
+    "Session": "rote.sessions.session",
     "Space": "rote.space",
     "SpaceErasure": "rote.contract",
     "State": "rote.contract",

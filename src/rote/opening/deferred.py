@@ -6,19 +6,30 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rote.contract import AnswerRead, Packed, PackedIndex, Port, Questions, TextRule
+from rote.contract import (
+    AnswerRead,
+    Packed,
+    PackedIndex,
+    Port,
+    Questions,
+    TextRule,
+)
 from rote.contract.commands import ListSpaces
 from rote.contract.index import Change, Note
+from rote.contract.links import Linker
 from rote.errors import RoteError
+from rote.opening.sources import SystemIds
 from rote.records.keys import PREFIX
 from rote.space import Space, Store
 from rote.space.running import Runs, RunStart
 from rote.space.searching import Searching
+from rote.space.sessions import Sessions
 from rote.values import Json
 
 if TYPE_CHECKING:
     from rote.runs.ledger import RunRecord
     from rote.runs.run import Run
+    from rote.sessions.session import Session
 
 
 def _load(module: str, name: str) -> Any:
@@ -70,6 +81,38 @@ class DeferredRuns:
                     self._port, **self._settings
                 )
             return self._runs
+
+
+class DeferredSessions:
+    """Implements space.sessions.Sessions."""
+
+    def __init__(self, linker: Callable[[], Linker]) -> None:
+        """linker  makes what connects sessions with their desk"""
+        self._linker = linker
+        self._sessions: Sessions | None = None
+        self._lock = threading.Lock()
+
+    def begin(self, space: Space, **terms: Any) -> "Session":
+        with self._lock:
+            if self._sessions is None:
+                self._sessions = _load("rote.sessions.store_sessions", "StoreSessions")(
+                    self._linker(), randomness=SystemIds()
+                )
+        return self._sessions.begin(space, **terms)
+
+    def close(self) -> None:
+        if self._sessions is not None:
+            self._sessions.close()
+
+
+def local_sessions(port: Port) -> DeferredSessions:
+    """Return the sessions of a store in this process."""
+
+    def linker() -> Linker:
+        made: Linker = _load("rote.sessions.links", "LocalLinker")(port, randomness=SystemIds())
+        return made
+
+    return DeferredSessions(linker)
 
 
 class DeferredQuestions:

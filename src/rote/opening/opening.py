@@ -15,6 +15,7 @@ from rote.opening.deferred import (
     DeferredRuns,
     DeferredSearching,
     DeferredTexts,
+    local_sessions,
     open_remote,
 )
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
@@ -215,7 +216,7 @@ def _open(
         read_only=is_read_only,
         runs=runs,
         searching=DeferredSearching(),
-        home=Home(ids or SystemIds(), location.path),
+        home=Home(ids or SystemIds(), location.path, sessions=local_sessions(kernel)),
     )
 
 

@@ -10,11 +10,12 @@ from rote.access.delegations import parse_delegation
 from rote.client.address import address_of
 from rote.client.calls import Calls, Repeat, Request
 from rote.client.credentials import Credentials, Grants, Token, check_token
+from rote.client.links import WireLinker
 from rote.client.pool import Pool
 from rote.client.port import NotHere, RemotePort
 from rote.errors import InvalidInput, Unavailable
 from rote.kernel.kernel import TABLE
-from rote.opening.deferred import DeferredRuns, DeferredSearching
+from rote.opening.deferred import DeferredRuns, DeferredSearching, DeferredSessions
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.runs.leases import check_lease_seconds
 from rote.runs.modes import check_modes
@@ -78,7 +79,7 @@ def open_remote(
         read_only=read_only,
         runs=runs,
         searching=DeferredSearching(),
-        home=Home(ids, verbs=port.verbs),
+        home=Home(ids, verbs=port.verbs, sessions=DeferredSessions(lambda: WireLinker(calls))),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from rote.contract import IdSource
+from rote.space.sessions import Sessions
 
 
 class Verbs(Protocol):
@@ -22,3 +23,4 @@ class Home(Struct, frozen=True):
     ids: IdSource | None = None  # its randomness; None where it has none that can be asked
     file: Path | None = None  # of a store that is one file
     verbs: Verbs | None = None  # who answers verbs; None: they run here
+    sessions: Sessions | None = None  # who begins sessions

@@ -1,6 +1,6 @@
 """The sources of a space, for layers above that need time and randomness: those of its store."""
 
-from rote.contract import Port, SpaceInfo
+from rote.contract import Head, Port, SpaceInfo
 from rote.contract.commands import GetTimes
 from rote.space.home import Home
 from rote.space.space import Space
@@ -29,6 +29,14 @@ def home_of(place: Space | Store) -> Home:
 
 def port_of_store(store: Store) -> Port:
     return store._port
+
+
+def space_on(space: Space, port: Port, *, branch: str, pinned: Head | None = None) -> Space:
+    """Return a space that is asked through another port, on a branch, for a layer that wraps the port."""
+    return Space(
+        port, space._info, turns=space._turns, branch=branch, pinned=pinned,
+        searching=space._searching,
+    )  # fmt: skip
 
 
 def space_through(store: Store, port: Port, info: SpaceInfo) -> Space:

@@ -4,13 +4,10 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from io import BufferedReader
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rote.contract import (
-    BlobInfo,
     Branch,
-    ByteStream,
     Change,
     Commit,
     Fact,
@@ -32,7 +29,6 @@ from rote.contract.commands import (
     Describe,
     Diff,
     Find,
-    GetBlobInfo,
     GetHead,
     GetHistory,
     GetMade,
@@ -43,7 +39,6 @@ from rote.contract.commands import (
     MakeCommit,
     Merge,
     Postings,
-    PutBlob,
     Query,
     Read,
     Scan,
@@ -54,15 +49,15 @@ from rote.contract.commands import (
 )
 from rote.errors import InvalidInput
 from rote.space.arguments import check_flags, check_limit, check_list, check_timeout
-from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
+from rote.space.blob_calls import BlobCalls
 from rote.space.commits import commit_at, commits_of
 from rote.space.driving import Frames, retry
 from rote.space.home import Home
 from rote.space.running import Runs, RunStart, check_runs
 from rote.space.searching import Searching, check_searching
+from rote.space.sessions import check_sessions
 from rote.space.transaction import Transaction
 from rote.space.transaction_port import TransactionPort
-from rote.space.upkeep import Upkeep
 from rote.values import (
     Json,
     check_branch_name,
@@ -72,7 +67,7 @@ from rote.values import (
     micros_of,
     parse_time,
 )
-from rote.values.blobs import CONTENT_TYPE_DEFAULT
+from rote.values.client_limits import CALL_SECONDS_DEFAULT
 from rote.values.limits import HITS_READ_FIRST, PAGE_MAX, ROWS_READ_FIRST, SEGMENTS_KNOWN_MAX
 from rote.values.names import check_prefix, check_text
 from rote.values.ranges import prefix_end
@@ -80,6 +75,7 @@ from rote.values.times import as_text
 
 if TYPE_CHECKING:
     from rote.runs.run import Run
+    from rote.sessions.session import Session
     from rote.traces.models import ModelConfig
     from rote.traces.profiles import ToolProfile
 
@@ -89,7 +85,7 @@ _StatePage = tuple[Sequence[State], tuple[str | None, View] | None]
 _HistoryPage = tuple[Sequence[Fact], tuple[int, int] | None]
 
 
-class Space(Upkeep):
+class Space(BlobCalls):
     """One space, on one branch, at its head or pinned at a version."""
 
     def __init__(
@@ -461,36 +457,22 @@ class Space(Upkeep):
             replay=replay,
         )
 
-    # -- blobs -------------------------------------------------------------------------------------
-
-    def put_blob(
+    def session(
         self,
-        data: bytes | bytearray | memoryview | ByteStream,
-        content_type: str = CONTENT_TYPE_DEFAULT,
         *,
-        labels: Sequence[str] = (),
-        expect: str | None = None,
-        key: str | None = None,
-    ) -> str:
-        """Store bytes, or all that a stream holds; return their SHA-256, which names the blob.
+        watch: Mapping[str, Any] | None = None,
+        journal: str | os.PathLike[str] | None = None,
+        timeout: float = CALL_SECONDS_DEFAULT,
+    ) -> "Session":
+        """Open a session: its writes show at once, and the store decides them afterwards.
 
-        The same bytes are stored once. The entity `urn:blob-meta:<hash>` describes them.
+        watch    a query, or {name: query}: what it shows is held, and can be read offline
+        journal  a file that keeps commits until they are decided, and goes on after a crash
+        timeout  seconds to wait for the first state, and at the end for what is not decided
         """
-        self._check_writable("put_blob")
-        command = PutBlob(None, content_type, labels, expect, key, self.branch)
-        return put_blob(self._port, self.did, check_data(data), command)
-
-    def blob(self, hash: str) -> bytes:
-        """Return the bytes of a blob, compared with their hash."""
-        return BlobFile(self._port, self.did, hash, self.blob_info(hash).size).readall()
-
-    def open_blob(self, hash: str) -> BufferedReader:
-        """Open a blob as a file, which needs little memory for any size."""
-        return open_blob(self._port, self.did, hash, self.blob_info(hash).size)
-
-    def blob_info(self, hash: str) -> BlobInfo:
-        """Return size, type and labels of a blob, without reading its data."""
-        return self._port.answer(self.did, GetBlobInfo(hash, self._view))
+        self._check_writable("session")
+        sessions = check_sessions(self._home.sessions)
+        return sessions.begin(self, watch=watch, journal=journal, timeout=timeout)
 
     # -- other views -------------------------------------------------------------------------------
 

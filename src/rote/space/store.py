@@ -148,6 +148,8 @@ class Store:
         return check_runs(self._runs).recover()
 
     def close(self) -> None:
+        if self._home.sessions is not None:
+            self._home.sessions.close()
         if self._runs is not None:
             self._runs.close()
         self._port.close()

@@ -8,6 +8,7 @@ from typing import Any
 from rote.client.address import address_of
 from rote.client.calls import Calls
 from rote.client.credentials import Token
+from rote.client.links import WireLinker
 from rote.client.pool import Pool
 from rote.client.port import NotHere, RemotePort
 from rote.contract import IdSource
@@ -15,6 +16,7 @@ from rote.kernel.kernel import TABLE
 from rote.opening.sources import SystemIds, SystemTokens
 from rote.retrieval.searching import StateSearching
 from rote.runs.store_runs import StoreRuns
+from rote.sessions.store_sessions import StoreSessions
 from rote.space import Store
 from rote.space.home import Home
 from rote.testing.serving import serving
@@ -74,7 +76,11 @@ def open_behind_server(
         read_only=settings.read_only,
         runs=runs,
         searching=StateSearching(),
-        home=Home(settings.ids, verbs=port.verbs),
+        home=Home(
+            settings.ids,
+            verbs=port.verbs,
+            sessions=StoreSessions(WireLinker(calls), randomness=SystemIds()),
+        ),
     )
 
 

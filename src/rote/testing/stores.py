@@ -19,7 +19,7 @@ from rote.engines import Engine
 from rote.kernel import Kernel
 from rote.kernel.state.wiring import Wiring
 from rote.opening.keys import MemoryKeys
-from rote.opening.sources import SystemTokens
+from rote.opening.sources import SystemIds, SystemTokens
 from rote.records.contents import RECORD_CONTENTS
 from rote.records.erasing import MATCHER
 from rote.records.index import RECORDS
@@ -29,7 +29,9 @@ from rote.retrieval.texts import RecordTexts
 from rote.runs.answers import RunQuestions
 from rote.runs.side_rules import SIDE_RULES as RUN_RULES
 from rote.runs.store_runs import StoreRuns
+from rote.sessions.links import LocalLinker
 from rote.sessions.side_rules import SIDE_RULES as SESSION_RULES
+from rote.sessions.store_sessions import StoreSessions
 from rote.space import Store
 from rote.space.home import Home
 from rote.space.receipts import ReceiptRule
@@ -117,5 +119,10 @@ def open_on(
         read_only=read_only,
         runs=runs,
         searching=StateSearching(),
-        home=Home(settings.ids),
+        home=Home(
+            settings.ids,
+            sessions=StoreSessions(
+                LocalLinker(port, randomness=SystemIds()), randomness=SystemIds()
+            ),
+        ),
     )

@@ -28,3 +28,7 @@ LINK_COMMITS_MAX = SYNC_TRANSACTS_MAX
 LINK_REQUESTS_MAX = 64
 # How often a session that has nothing to say looks whether it was taken over.
 SESSION_LOOK_SECONDS = 2
+# Verdicts that a client gathers before it acknowledges them: each time a row is written.
+SESSION_ACK_VERDICTS = 64
+# Between two attempts to connect, and before what was refused is sent again: doubling, with jitter.
+LINE_PAUSE_SECONDS_MIN, LINE_PAUSE_SECONDS_MAX = 0.1, 5

@@ -22,8 +22,8 @@ PAIRS: dict[type, type[Any]] = {
     Event: rote.aio.Event,
     rote.Host: rote.aio.Host,
 }
-# For the layers above a space inside of Rote, which are synchronous.
-INTERNAL: dict[type, set[str]] = {rote.Space: {"open_store", "searching"}}
+# For the layers above a space inside of Rote, which are synchronous; and what has no face yet.
+INTERNAL: dict[type, set[str]] = {rote.Space: {"open_store", "searching", "session"}}
 # Attributes that __init__ sets.
 ATTRIBUTES: dict[type, set[str]] = {
     rote.Store: {"url", "read_only"},

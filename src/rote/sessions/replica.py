@@ -1,0 +1,366 @@
+"""The replica: what a client holds of a space, confirmed and pending. Any thread may ask.
+
+    view(branch) ──> reads              make(…) ──> a layer, and its Pending
+    verdicts, steps ──> the stack       changed ──> whoever waits looks again
+
+Nothing is read from the store, and no user's function called, while `changed` is held.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+from weakref import WeakSet
+
+from rote.contract import Commit, Head, Port, View
+from rote.contract.operations import check_size, parse_operations
+from rote.contract.reads import parse_reads
+from rote.contract.sync import Transact
+from rote.contract.verdicts import Verdict
+from rote.errors import (
+    Conflict,
+    DependencyRejected,
+    LimitExceeded,
+    ReadConflict,
+    RoteError,
+    Unavailable,
+    Withdrawn,
+)
+from rote.sessions.events import Events
+from rote.sessions.layers import Fetch, Layer
+from rote.sessions.pending import Fate, Maker, Pending, fate_of
+from rote.sessions.stack import Stack
+from rote.sessions.views import ViewPort, fetch_from
+from rote.space.buffer import Buffer
+from rote.space.commits import commit_at
+from rote.space.transaction_port import TransactionPort
+from rote.values import Json, canonical, check_key
+from rote.values.session_limits import SESSION_EVENTS_MAX, SESSION_TRANSACTIONS_MAX
+
+LineState = Literal["connecting", "online", "offline", "ended"]
+
+
+class Replica:
+    """The confirmed state of one session, and its own commits over it."""
+
+    def __init__(self, port: Port, space: str) -> None:
+        self.port = port
+        self.space = space
+        self.changed = threading.Condition()
+        self.state: LineState = "connecting"
+        self.error: RoteError | None = None  # why it has ended
+        self.last_failure: RoteError | None = None  # of a line
+        self.events = Events(self.changed)
+        self.stack = Stack(Head(0, None, None), events=self.events, fetch=self._fetch)
+        self.is_begun = False  # whether there is a confirmed state
+        self._writing = threading.RLock()  # held by who makes a commit: one after the other
+        self._transactions: WeakSet[TransactionPort] = WeakSet()
+        self._rejected: deque[Fate] = deque(maxlen=SESSION_EVENTS_MAX)  # no flush has told yet
+        # Commits that a function makes again, with the version that it must see.
+        self._to_make_again: list[tuple[Fate, int]] = []
+        self._made_again: Fate | None = None
+
+    def _fetch(self, view: View) -> Fetch:
+        return fetch_from(self.port, self.space, view)
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def view(self, branch: str) -> ViewPort:
+        """Return the view of a branch as it is now."""
+        with self.changed:
+            stack = self.stack
+            fold = stack.fold(branch)
+            return ViewPort(self.port, self.space, branch, stack.head, fold=fold, until=stack.made)
+
+    def begin(self, branch: str) -> tuple[TransactionPort, ViewPort]:
+        """Return the port of a transaction on the view as it is now, and the view."""
+        view = self.view(branch)
+        port = TransactionPort(view, self.space, branch)
+        with self.changed:
+            self.check_not_ended()
+            size = len(self._transactions) + 1
+            if size > SESSION_TRANSACTIONS_MAX:
+                raise LimitExceeded(
+                    "the open transactions of a session",
+                    size=size,
+                    limit=SESSION_TRANSACTIONS_MAX,
+                    advice="end some",
+                )
+            self._transactions.add(port)
+        return port, view
+
+    def end_transaction(self, port: TransactionPort) -> None:
+        with self.changed:
+            self._transactions.discard(port)
+
+    def basis(self) -> int:
+        """Return the lowest version that a later commit may have seen; the caller holds `changed`."""
+        opened = [port.view.version or 0 for port in self._transactions]
+        return min([self.stack.basis(), *opened])
+
+    def check_not_ended(self) -> None:
+        if self.state == "ended":
+            raise self.error or Unavailable("this session has ended; open another one")
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def transact(
+        self,
+        branch: str,
+        operations: Sequence[Mapping[str, Any]],
+        *,
+        reads: Sequence[Mapping[str, Any]] | None,
+        key: str | None,
+        meta: Json,
+    ) -> Pending:
+        """Lay a commit over the view; raise what cannot apply there."""
+        with self._writing:
+            view = self.view(branch)
+            return self._make(view, view, operations, reads or (), key=key, meta=meta).pending
+
+    def commit(
+        self,
+        port: TransactionPort,
+        view: ViewPort,
+        *,
+        key: str | None,
+        meta: Json,
+        maker: Maker | None = None,
+        again: Fate | None = None,
+    ) -> Fate | None:
+        """Lay what a transaction has kept back over the view; None when there is nothing.
+
+        view   that the transaction has seen
+        maker  who makes it again
+        again  the fate that this commit has from now on; None: a new one
+        """
+        operations = port.buffer.operations
+        if not operations:
+            return None
+        with self._writing:
+            now = self.view(view.branch)
+            return self._make(
+                now, view, operations, port.reads(), key=key, meta=meta, maker=maker, again=again
+            )
+
+    def _make(
+        self,
+        now: ViewPort,
+        seen: ViewPort,
+        operations: Sequence[Mapping[str, Any]],
+        reads: Sequence[Mapping[str, Any]],
+        *,
+        key: str | None,
+        meta: Json,
+        maker: Maker | None = None,
+        again: Fate | None = None,
+    ) -> Fate:
+        if key is not None:
+            check_key(key)
+        buffer = Buffer(
+            now, self.space, now.view, now=lambda: now.now().now, note=lambda id, path: None
+        )
+        buffer.add(operations)
+        told = None if meta is None else canonical(meta)
+        check_size(parse_operations(buffer.operations), told)
+        named = self._named(now, seen, reads)
+        names = sorted({local for read in named for local in read.get("layers", ())})
+        with self.changed:
+            self.check_not_ended()
+            dead = [layer.local for layer in seen.layers() if layer.is_dead]
+            refused = [local for local in names if local in dead]
+            if refused:
+                raise DependencyRejected(refused[0])
+            sent = Transact(
+                self.stack.made + 1, seen.version, buffer.operations, seen.branch, named, key, meta
+            )
+            size = buffer.size_bytes + len(told or b"")
+            ids = frozenset([each["id"] for each in buffer.operations])
+            layer = Layer(sent, now.now().now, size, ids, tuple(names))
+            self.stack.check_room(size)
+            if again is None:
+                pending = Pending(
+                    layer, self.changed, load=self._load, withdraw=self._withdraw, maker=maker
+                )
+                fate = fate_of(pending)
+            else:
+                fate = again
+                fate.layer = layer
+            self.stack.push(fate)
+            self.changed.notify_all()
+            return fate
+
+    def _named(
+        self, now: ViewPort, seen: ViewPort, reads: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Return reads with the layers that they have seen; Conflict when one is not true any more."""
+        parse_reads(list(reads), seen.branch)
+        named: list[dict[str, Any]] = []
+        conflicts: list[ReadConflict] = []
+        for read in reads:
+            branch = read.get("branch", seen.branch)
+            if branch == seen.branch:
+                layers, since = seen.layers(), now.layers_after(seen.until)
+            else:
+                layers, since = self.view(branch).layers(), []
+            if any(layer.overlaps(read) for layer in since if not layer.is_dead):
+                conflicts.append(_conflict(read, branch))
+            own = [layer.local for layer in layers if layer.overlaps(read)]
+            told = {**read, "layers": own} if own else dict(read)
+            if own and read.get("version") == 0 and "id" in read and branch == seen.branch:
+                # What a layer wrote reads with version 0: it is the view that was seen.
+                told["version"] = seen.version
+            named.append(told)
+        if conflicts:
+            raise Conflict(tuple(conflicts))
+        return named
+
+    def _load(self, version: int) -> Commit:
+        return commit_at(self.port, self.space, version)
+
+    def _withdraw(self, fate: Fate) -> bool:
+        with self.changed:
+            if fate.maker is not None:
+                fate.maker.attempts = 0
+            error = Withdrawn("it was taken back before it was sent")
+            laid = self.stack.waiting(fate.layer.local)
+            for waiting, version in self._to_make_again:
+                if waiting is fate:
+                    self._to_make_again.remove((waiting, version))
+                    self._give_up(fate, error)
+                    return True
+            if laid is None or laid.layer.was_sent or laid.layer.is_dead:
+                return False
+            self.refuse(fate.layer.local, error)
+            return True
+
+    def _give_up(self, fate: Fate, error: BaseException) -> None:
+        fate.reject(error)
+        self._rejected.append(fate)
+        self.changed.notify_all()
+
+    # -- what is made again ------------------------------------------------------------------------
+
+    def next_to_make_again(self) -> Fate | None:
+        """Take a commit that was rejected at a version that is confirmed now; the caller holds
+        `changed`."""
+        for place, (fate, version) in enumerate(self._to_make_again):
+            if version <= self.stack.head.version:
+                del self._to_make_again[place]
+                self._made_again = fate
+                return fate
+        return None
+
+    def made_again(self, fate: Fate, error: BaseException | None) -> None:
+        """Note that a commit was made again; with an error that it will not be."""
+        with self.changed:
+            self._made_again = None
+            if error is not None and fate.status == "pending":
+                fate.maker = None
+                self._give_up(fate, error)
+            self.changed.notify_all()
+
+    # -- what the store says; the caller is the thread that receives -------------------------------
+
+    def decide(self, verdict: Verdict) -> None:
+        with self.changed:
+            laid = self.stack.decide(verdict)
+            if laid is not None and laid.layer.is_dead and laid.fate.status == "pending":
+                # A function has made it, and makes it again.
+                self._to_make_again.append((laid.fate, verdict.version))
+            self._rejected_now()
+            self.changed.notify_all()
+
+    def refuse(self, local: int, error: RoteError) -> None:
+        """Take a commit off the stack that cannot be decided; the caller holds `changed`."""
+        self.stack.reject(local, error, self.stack.head.version)
+        self._rejected_now()
+        self.changed.notify_all()
+
+    def step(self, head: Head) -> None:
+        with self.changed:
+            self.stack.step(head)
+            self.is_begun = True
+            self.changed.notify_all()
+
+    def set_state(self, state: LineState) -> None:
+        with self.changed:
+            if self.state not in (state, "ended"):
+                self.state = state
+                if state != "connecting":
+                    self.events.add(state, error=self.error)
+                self.changed.notify_all()
+
+    def end(self, error: RoteError | None) -> None:
+        """Nothing comes any more; what is not decided is unknown."""
+        with self.changed:
+            if self.state == "ended":
+                return
+            self.error = error
+            reason = error or Unavailable("the session was closed before it was decided")
+            self.stack.lose(reason)
+            for fate, _ in self._to_make_again:
+                fate.lose(reason)
+            self._to_make_again.clear()
+            self.set_state("ended")
+            self.events.close()
+            self.changed.notify_all()
+
+    def _rejected_now(self) -> None:
+        self._rejected += self.stack.take_rejected()
+
+    # -- waiting -----------------------------------------------------------------------------------
+
+    def flush(self, timeout: float | None) -> list[Pending]:
+        """Wait until all commits made before are decided and integrated; return the rejected ones that
+        no flush has returned yet."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self.changed:
+            until = self.stack.made
+            while not self._is_settled(until):
+                self.check_not_ended()
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    waiting = [pending.local for pending in self.stack.pending()]
+                    raise Unavailable(
+                        f"commits {waiting} of this session are not decided and integrated yet;"
+                        " they stay pending",
+                        code="timeout",
+                        locals=waiting,
+                    )
+                self.changed.wait(left)
+            told = [fate for fate in self._rejected if fate.first <= until]
+            for fate in told:
+                self._rejected.remove(fate)
+            return [fate.pending for fate in told]
+
+    def _is_settled(self, until: int) -> bool:
+        is_made_again = self._to_make_again or self._made_again is not None
+        return not is_made_again and self.stack.is_settled(until)
+
+    def await_begin(self, timeout: float) -> bool:
+        """Wait for the first confirmed state; return whether it is there. Raise why it never comes."""
+        deadline = time.monotonic() + timeout
+        with self.changed:
+            while not self.is_begun:
+                self.check_not_ended()
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self.changed.wait(left)
+            return True
+
+
+def _conflict(read: Mapping[str, Any], branch: str) -> ReadConflict:
+    """Return the conflict of a read with a later commit of the same session."""
+    return ReadConflict(
+        read.get("id"),
+        read.get("prefix"),
+        read.get("from"),
+        read.get("to"),
+        branch,
+        expected_version=read["version"],
+        actual_version=0,
+        actual_hash=None,
+    )

@@ -1,0 +1,413 @@
+"""Sessions, sentence by sentence of what they promise; the store is in this process."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import rote
+from rote.contract import all_sides
+from rote.errors import (
+    Conflict,
+    DependencyRejected,
+    InvalidInput,
+    LimitExceeded,
+    NotFound,
+    PatchFailed,
+    RoteError,
+    Unavailable,
+    Withdrawn,
+)
+from rote.sessions.session import Session
+from rote.space import Space
+from rote.values.session_limits import SESSION_PENDING_MAX, SESSION_TRANSACTIONS_MAX
+
+A, B, C = "urn:a", "urn:b", "urn:c"
+SECONDS = 20.0
+
+
+@pytest.fixture
+def space() -> Iterator[Space]:
+    with rote.open(":memory:") as store:
+        yield store.space("s")
+
+
+@pytest.fixture
+def session(space: Space) -> Iterator[Session]:
+    session = space.session(timeout=SECONDS)
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def offline(session: Session) -> Session:
+    session.pause()
+    return session
+
+
+def come_back(session: Session) -> list[Any]:
+    session.resume()
+    return session.flush(SECONDS)
+
+
+# -- writes show at once --------------------------------------------------------------------------
+
+
+def test_a_write_shows_at_once_and_only_here(space: Space, offline: Session) -> None:
+    pending = offline.set(A, {"n": 1})
+    assert offline.get(A) == {"n": 1}
+    assert space.get(A) is None
+    assert offline.confirmed.get(A) is None
+    assert (pending.local, pending.branch, pending.status) == (1, "main", "pending")
+    assert pending.operations == [{"op": "set", "id": A, "value": {"n": 1}}]
+    assert offline.pending == (pending,)
+    assert come_back(offline) == []
+    assert space.get(A) == {"n": 1}
+    assert pending.status == "integrated"
+    assert not offline.pending
+    assert pending.commit == space.commit(1)
+    assert offline.version == 1
+
+
+def test_what_a_layer_wrote_reads_with_version_0_and_what_is_confirmed_with_its_own(
+    space: Space, offline: Session
+) -> None:
+    offline.set(A, 1)
+    assert (offline.read(A).version, offline.read(A).hash) == (0, None)
+    come_back(offline)
+    assert offline.read(A) == space.read(A)
+
+
+def test_operations_of_every_kind_apply_in_their_order(offline: Session) -> None:
+    offline.set(A, {"n": 1})
+    offline.patch(A, [{"op": "add", "path": "/m", "value": 2}])
+    offline.set(B, 1)
+    offline.delete(B)
+    assert offline.get(A) == {"n": 1, "m": 2}
+    assert not offline.read(B).exists
+    assert [state.id for state in offline.scan("urn:")] == [A]
+
+
+def test_scans_show_own_writes_in_the_order_of_ids(space: Space, session: Session) -> None:
+    space.transact([{"op": "set", "id": f"urn:{n}", "value": n} for n in (1, 3, 5)])
+    session.set("urn:0", "new").wait(SECONDS)
+    session.flush(SECONDS)
+    session.pause()
+    session.set("urn:2", "own")
+    session.delete("urn:3")
+    assert [state.id for state in session.scan("urn:")] == ["urn:0", "urn:1", "urn:2", "urn:5"]
+    assert [state.id for state in session.scan("urn:", after="urn:0", limit=2)] == [
+        "urn:1", "urn:2",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("operation", "error"),
+    [
+        ({"op": "patch", "id": A, "ops": []}, NotFound),
+        ({"op": "delete", "id": A}, NotFound),
+        ({"op": "patch", "id": B, "ops": [{"op": "remove", "path": "/x"}]}, PatchFailed),
+        ({"op": "set", "id": A}, InvalidInput),
+        ({"op": "set", "id": A, "value": object()}, InvalidInput),
+        ({"op": "set", "id": A, "value": "x" * 20_000_000}, LimitExceeded),
+    ],
+)
+def test_what_cannot_apply_raises_and_makes_no_layer(
+    offline: Session, operation: dict[str, Any], error: type[RoteError]
+) -> None:
+    offline.set(B, {})
+    with pytest.raises(error):
+        offline.transact([{"op": "set", "id": C, "value": 1}, operation])
+    assert len(offline.pending) == 1
+    assert offline.get(C) is None
+
+
+def test_a_write_under_a_layer_that_changes_later_is_left_out_whole(
+    space: Space, offline: Session
+) -> None:
+    offline.set(A, {"n": 1})
+    come_back(offline)
+    offline.pause()
+    patch = {"op": "patch", "id": A, "ops": [{"op": "replace", "path": "/n", "value": 2}]}
+    made = offline.transact([patch, {"op": "set", "id": B, "value": 1}])
+    space.set(A, [])
+    assert come_back(offline) == [made]
+    assert isinstance(made.error, PatchFailed)
+    assert (offline.get(A), offline.get(B)) == ([], None)
+
+
+def test_more_than_the_limit_is_refused_and_nothing_of_it_applied(offline: Session) -> None:
+    for number in range(SESSION_PENDING_MAX):
+        offline.set(A, number)
+    with pytest.raises(LimitExceeded):
+        offline.set(A, "too many")
+    assert offline.get(A) == SESSION_PENDING_MAX - 1
+    assert len(offline.pending) == SESSION_PENDING_MAX
+
+
+# -- verdicts -------------------------------------------------------------------------------------
+
+
+def test_wait_returns_the_commit_or_raises_why_it_was_rejected(
+    space: Space, session: Session
+) -> None:
+    commit = session.set(
+        A,
+        1,
+        key="k",
+    ).wait(SECONDS)
+    assert commit == space.commit(commit.version)
+    assert commit.key == "k"
+    space.set(A, 2)
+    with pytest.raises(Conflict) as caught:
+        session.transact(
+            [{"op": "set", "id": B, "value": 1}], reads=[{"id": A, "version": 0}]
+        ).wait(SECONDS)
+    assert caught.value.conflicts[0].id == A
+
+
+def test_a_wait_that_takes_too_long_leaves_it_pending(offline: Session) -> None:
+    pending = offline.set(A, 1)
+    with pytest.raises(Unavailable) as caught:
+        pending.wait(0)
+    assert caught.value.code == "timeout"
+    assert pending.status == "pending"
+    with pytest.raises(Unavailable) as caught:
+        offline.flush(0)
+    assert (caught.value.code, caught.value.details["locals"]) == ("timeout", [1])
+    come_back(offline)
+    assert pending.status == "integrated"
+
+
+def test_flush_returns_what_was_rejected_and_only_once(space: Space, offline: Session) -> None:
+    bad = offline.transact([{"op": "set", "id": B, "value": 1}], reads=[{"id": A, "version": 0}])
+    good = offline.set(C, 1)
+    space.set(A, 1)
+    assert come_back(offline) == [bad]
+    assert (bad.status, good.status) == ("rejected", "integrated")
+    assert offline.flush(SECONDS) == []
+    assert offline.get(B) is None
+
+
+def test_a_rejected_layer_takes_all_that_have_seen_it_and_nothing_else(
+    space: Space, offline: Session
+) -> None:
+    with offline.transaction() as first:
+        first.set(B, first.get(A))
+    with offline.transaction() as second:
+        second.set(C, second.get(B))
+    with offline.transaction() as third:
+        third.set("urn:d", third.get(C))
+    other = offline.set("urn:e", 1)
+    assert first.pending and second.pending and third.pending
+    assert (second.pending.depends, third.pending.depends) == ((1,), (2,))
+    space.set(A, "changed")
+    assert come_back(offline) == [first.pending, second.pending, third.pending]
+    assert isinstance(first.pending.error, Conflict)
+    for pending, local in ((second.pending, 1), (third.pending, 2)):
+        assert isinstance(pending.error, DependencyRejected)
+        assert pending.error.local == local
+    assert other.status == "integrated"
+    assert [state.id for state in offline.scan("urn:")] == [A, "urn:e"]
+    told = [(each["type"], each["local"]) for each in offline.events(0) if each["local"]]
+    assert told == [
+        ("reverted", 1), ("reverted", 2), ("reverted", 3), ("committed", 4), ("integrated", 4),
+    ]  # fmt: skip
+
+
+def test_a_key_that_was_used_before_stands_for_its_commit(space: Space, session: Session) -> None:
+    made = space.set(A, 1, key="once")
+    space.set(B, 2)
+    assert session.set(A, 1, key="once").wait(SECONDS) == made
+    assert session.flush(SECONDS) == []
+    assert space.version == 2
+
+
+# -- taking back ----------------------------------------------------------------------------------
+
+
+def test_what_was_not_sent_can_be_taken_back_with_what_has_seen_it(
+    space: Space, offline: Session
+) -> None:
+    first = offline.set(A, 1)
+    with offline.transaction() as tx:
+        tx.set(B, tx.get(A))
+    assert first.cancel()
+    assert isinstance(first.error, Withdrawn)
+    assert tx.pending is not None
+    assert isinstance(tx.pending.error, DependencyRejected)
+    assert offline.get(A) is None
+    offline.set(C, 1)
+    assert come_back(offline) == [first, tx.pending]
+    assert [commit.facts[0].id for commit in space.log()] == [C]
+
+
+def test_what_was_decided_cannot_be_taken_back(session: Session) -> None:
+    pending = session.set(A, 1)
+    pending.wait(SECONDS)
+    assert not pending.cancel(SECONDS)
+
+
+# -- transactions ---------------------------------------------------------------------------------
+
+
+def test_a_transaction_reads_one_state_to_its_end(space: Space, session: Session) -> None:
+    session.set(A, "own")
+    with session.transaction() as tx:
+        assert tx.get(A) == "own"
+        session.set(A, "later")
+        space.set(B, 1)
+        session.flush(SECONDS)
+        assert session.get(B) == 1
+        assert (tx.get(A), tx.get(B)) == ("own", None)
+    assert tx.pending is None
+
+
+def test_a_transaction_that_an_own_layer_has_overtaken_is_a_conflict_at_once(
+    offline: Session,
+) -> None:
+    with pytest.raises(Conflict), offline.transaction() as tx:
+        tx.set(B, tx.get(A))
+        offline.set(A, 1)
+    assert [pending.local for pending in offline.pending] == [1]
+
+
+def test_a_transaction_that_has_seen_what_is_dead_is_rejected_at_once(offline: Session) -> None:
+    seen = offline.set(A, 1)
+    with pytest.raises(DependencyRejected) as caught, offline.transaction() as tx:
+        tx.set(B, tx.get(A))
+        assert seen.cancel()
+    assert caught.value.local == 1
+
+
+def test_a_transaction_that_writes_nothing_or_fails_makes_no_commit(offline: Session) -> None:
+    with offline.transaction() as tx:
+        tx.get(A)
+    assert tx.pending is None
+    with pytest.raises(KeyError), offline.transaction() as tx:
+        tx.set(A, 1)
+        raise KeyError
+    assert offline.pending == ()
+
+
+def test_transactions_that_are_open_are_limited(offline: Session) -> None:
+    held = [offline.transaction() for _ in range(SESSION_TRANSACTIONS_MAX)]
+    with pytest.raises(LimitExceeded):
+        offline.transaction()
+    with held[0]:
+        pass
+    offline.transaction()
+
+
+def test_apply_makes_a_commit_again_until_it_holds(space: Space, offline: Session) -> None:
+    space.set(A, 1)
+    pending = offline.update(A, lambda value: (value or 0) + 1)
+    assert pending.local == 1
+    assert come_back(offline) == []
+    assert (space.get(A), offline.get(A)) == (2, 2)
+    assert (pending.status, pending.local) == ("integrated", 2)
+
+
+def test_apply_gives_up_after_its_attempts(space: Space, offline: Session) -> None:
+    space.set(A, 1)
+    pending = offline.update(A, lambda value: (value or 0) + 1, attempts=1)
+    assert come_back(offline) == [pending]
+    assert isinstance(pending.error, Conflict)
+    with pytest.raises(Conflict):
+        pending.wait(SECONDS)
+
+
+def test_updates_of_many_threads_are_all_there(space: Space, session: Session) -> None:
+    def work() -> None:
+        for _ in range(5):
+            session.update(A, lambda value: (value or 0) + 1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert session.flush(SECONDS) == []
+    assert space.get(A) == 20
+
+
+def test_a_function_that_fails_when_it_is_called_again_rejects_its_commit(
+    space: Space, offline: Session
+) -> None:
+    def function(value: Any) -> Any:
+        if value is not None:
+            raise KeyError("no")
+        return 1
+
+    space.set(A, 1)
+    pending = offline.update(A, function)
+    assert come_back(offline) == [pending]
+    assert isinstance(pending.error, KeyError)
+
+
+# -- branches, ends -------------------------------------------------------------------------------
+
+
+def test_a_session_writes_on_several_branches(space: Space, session: Session) -> None:
+    space.set(A, 1)
+    space.create_branch("draft")
+    session.set(B, 1).wait(SECONDS)
+    session.flush(SECONDS)
+    draft = session.on("draft")
+    session.pause()
+    draft.set(A, 2)
+    assert (draft.get(A), session.get(A)) == (2, 1)
+    assert come_back(session) == []
+    assert space.on("draft").get(A) == 2
+    with pytest.raises(NotFound):
+        session.on("none")
+
+
+def test_a_block_that_is_left_waits_until_all_is_decided(space: Space) -> None:
+    with space.session() as session:
+        session.set(A, 1)
+    assert space.get(A) == 1
+    assert session.state == "ended"
+    with pytest.raises(Unavailable):
+        session.set(B, 1)
+
+
+def test_a_block_that_is_left_offline_names_what_was_not_decided(space: Space) -> None:
+    with pytest.raises(Unavailable) as caught, space.session(timeout=0.5) as session:
+        session.pause()
+        pending = session.set(A, 1)
+    assert caught.value.details["locals"] == [1]
+    assert pending.status == "unknown"
+    with pytest.raises(RoteError):
+        pending.wait()
+
+
+def test_after_an_exception_what_is_not_decided_is_unknown(space: Space) -> None:
+    with pytest.raises(KeyError), space.session() as session:
+        session.pause()
+        pending = session.set(A, 1)
+        raise KeyError
+    assert pending.status == "unknown"
+
+
+def test_a_session_that_ends_leaves_no_rows(space: Space) -> None:
+    with space.session() as session:
+        session.set(A, 1)
+    assert list(all_sides(space._port, space.did, "session")) == []
+
+
+def test_events_say_what_happens_to_the_line(session: Session) -> None:
+    session.pause()
+    session.resume()
+    told = [event["type"] for _, event in zip(range(3), session.events(SECONDS), strict=False)]
+    assert told == ["online", "offline", "online"]
+    session.close()
+    assert [event["type"] for event in session.events(SECONDS)] == ["ended"]
+
+
+def test_a_store_that_closes_ends_its_sessions() -> None:
+    store = rote.open(":memory:")
+    session = store.space("s").session()
+    store.close()
+    assert session.state == "ended"
