@@ -462,9 +462,12 @@ def put(local: int, id: str = A, value: Any = None, **more: Any) -> Transact:
 
 
 def take(link: Link, *kinds: type[Message]) -> Any:
-    """Return the next message, which must be of one of these kinds; answers to acks are passed over."""
+    """Return the next message, which must be of one of these kinds; answers to acks are passed over, and
+    steps that only say how far the space has come."""
     message = link.receive(SECONDS)
-    while isinstance(message, Done) and Done not in kinds:
+    while (isinstance(message, Done) and Done not in kinds) or (
+        isinstance(message, Sync) and Sync not in kinds and not message.watches
+    ):
         message = link.receive(SECONDS)
     assert isinstance(message, kinds), message
     return message
