@@ -25,22 +25,30 @@ IDS = ("urn:a:1", "urn:a:2", "urn:b:1", "urn:b:2")
 CLIENTS = 3
 
 
+@dataclass
+class Crash:
+    """The next death of a process: at a row of some kind, or at a commit (None)."""
+
+    when: str | None = None  # before or after it; None: never
+    kind: str | None = None
+
+
 class CrashingPort(PortLayer):
     """A port to a process that is killed before or after it has written a row."""
 
     def __init__(self, port: Port) -> None:
         super().__init__(port)
-        self.crashes: str | None = None
-        self.kind: str | None = None
+        self.crash = Crash()  # of all callers
 
     def answer(self, space: str, command: Any, /) -> Any:
+        crash = self.crash
         if type(command) is PutSide:
-            hit = command.kind == self.kind
+            hit = command.kind == crash.kind
         else:
-            hit = type(command) is MakeCommit and self.kind is None
-        if not hit or self.crashes is None:
+            hit = type(command) is MakeCommit and crash.kind is None
+        if not hit or crash.when is None:
             return super().answer(space, command)
-        before, self.crashes = self.crashes == "before", None
+        before, crash.when = crash.when == "before", None
         if not before:
             super().answer(space, command)
         raise Unavailable("killed")
@@ -147,6 +155,8 @@ class History:
     def _judge(self) -> None:
         log = {commit.version: commit for commit in self.space.log()}
         own = {commit.meta: commit.version for commit in log.values() if commit.meta is not None}
+        known = {sent.meta for client in self.writers for sent in client.sent}
+        assert own.keys() <= known, "a commit is in the log that no session has made"
         assert len(own) + len(self.foreign) == len(log), (
             "a commit is in the log twice, or is nobody's"
         )

@@ -43,6 +43,7 @@ class LineClient(Writer):
     mark: Mark | None = None
     folded: dict[str, Folded] = field(default_factory=dict)
     unacked: list[int] = field(default_factory=list)
+    flying: set[int] = field(default_factory=set)  # requests on this line without an answer
     acks: dict[int, int] = field(
         default_factory=dict
     )  # verdicts acknowledged, by id of the request
@@ -112,10 +113,10 @@ class LineSchedule(History):
             self._maybe_crash()
             request = client.sent[client.next - 1]
             try:
-                link.send(request)
+                client.flying.add(link.send(request))
                 if self.random.random() < 0.1:
                     self.counts["doubles"] += 1
-                    link.send(request)
+                    client.flying.add(link.send(request))
             except Busy:
                 return
             except Unavailable:
@@ -125,15 +126,16 @@ class LineSchedule(History):
 
     def _maybe_crash(self) -> None:
         if self.random.random() < 0.15:
-            self.port.crashes = self.random.choice(["before", "after"])
-            self.port.kind = self.random.choice([None, "session", "verdict"])
+            self.port.crash.when = self.random.choice(["before", "after"])
+            self.port.crash.kind = self.random.choice([None, "session", "verdict"])
 
     def _take_some(self, client: LineClient) -> None:
         for _ in range(self.random.randint(1, 2 * PIPELINE)):
-            if not self._take_one(client, self._patience()):
+            if not self._take_one(client, self._patience(client)):
                 return
 
-    def _patience(self) -> float:
+    def _patience(self, _: LineClient) -> float:
+        """Return for how many seconds a client waits for its next message: here all is done at once."""
         return 0.0
 
     def _take_one(self, client: LineClient, timeout: float) -> bool:
@@ -153,6 +155,8 @@ class LineSchedule(History):
         if isinstance(message, Decided | Done):
             client.stale = [*client.stale, *client.tokens[:-1]][-FORMER:]
             client.tokens = client.tokens[-1:]
+        if isinstance(message, Decided | Done | Refused):
+            client.flying.remove(message.id)
         match message:
             case Decided(verdict=verdict):
                 is_new = verdict.local not in client.verdicts
@@ -224,6 +228,7 @@ class LineSchedule(History):
         except Unavailable:
             self._lose(client)
             return
+        client.flying.add(id)
         client.acks[id] = told
         client.unacked, client.owes_ack = [], False
         client.acknowledged = max(client.acknowledged, told)
@@ -232,7 +237,8 @@ class LineSchedule(History):
         local = len(client.sent)
         if local and local == client.next and local not in client.verdicts:
             with suppress(Busy, Unavailable):
-                self._line_of(client).send(Abandon(local))
+                link = self._line_of(client)
+                client.flying.add(link.send(Abandon(local)))
                 client.next += 1
 
     # -- its line ----------------------------------------------------------------------------------
@@ -254,11 +260,18 @@ class LineSchedule(History):
 
     def _lose(self, client: LineClient) -> None:
         assert client.link is not None
-        client.former_links = [*client.former_links, client.link][-FORMER:]
+        self._leave(client, client.link)
         client.link = None
         client.unacked.clear()
+        client.flying.clear()
         client.acks.clear()
         client.owes_ack = False
+
+    def _leave(self, client: LineClient, link: Link) -> None:
+        """Leave a line that may still bring something; of these few are kept."""
+        client.former_links.append(link)
+        if len(client.former_links) > FORMER:
+            client.former_links.pop(0).close()
 
     def _late(self, client: LineClient) -> None:
         """Let what lines from before have still to bring arrive: it decides nothing any more."""
@@ -281,17 +294,16 @@ class LineSchedule(History):
         token = self.random.choice([*client.tokens, *client.stale])
         opening = OpenSession(self.space.did, session=client.session, token=token)
         try:
-            link = self.random.choice(self.linkers).connect(opening)
+            link = self._connect(opening)
         except (SessionRevoked, Unavailable) as error:
             assert isinstance(error, Unavailable) or token != client.tokens[-1], "locked out"
             return
-        client.former_links = [*client.former_links, link][-FORMER:]
+        self._leave(client, link)
         assert token not in client.stale, "a stale token has opened the session"
 
     def _line_of(self, client: LineClient) -> Link:
         """Return the line of a client; connect it again where it is down."""
         while client.link is None:
-            linker = self.random.choice(self.linkers)
             is_held = client.folded.keys() == WATCHES.keys()
             opening = OpenSession(
                 self.space.did,
@@ -302,14 +314,14 @@ class LineSchedule(History):
             )
             self._maybe_crash()
             try:
-                link = linker.connect(opening)
+                link = self._connect(opening)
             except Unavailable:
                 continue
             if client.session is not None:
                 self.counts["resumes"] += 1
                 if self.random.random() < 0.3:
                     self.counts["lost openings"] += 1
-                    client.former_links = [*client.former_links, link][-FORMER:]
+                    self._leave(client, link)
                     continue  # the answer is lost; the same token opens again
             if is_held:  # what the folds show at the version that was seen
                 for folded in client.folded.values():
@@ -318,6 +330,9 @@ class LineSchedule(History):
                 client.folded = {}
             self._opened(client, link)
         return client.link
+
+    def _connect(self, opening: OpenSession) -> Link:
+        return self.random.choice(self.linkers).connect(opening)
 
     def _opened(self, client: LineClient, link: Link) -> None:
         opened = link.opened
@@ -350,14 +365,14 @@ class LineSchedule(History):
                 return
             self._send_some(client)
             self._stop_crashing()
-            while self._take_one(client, self._patience()):
+            while self._take_one(client, self._patience(client)):
                 pass
             if client.unacked or client.owes_ack:
                 self._acknowledge_some(client)
         raise AssertionError("it does not come to rest")
 
     def _stop_crashing(self) -> None:
-        self.port.crashes = None
+        self.port.crash.when = None
 
     def _judge_steps(self, client: LineClient) -> None:
         """Whatever a step showed of the client itself had its verdict before."""

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from rote.errors import RoteError
+from rote.server.sync.decisions import Decisions
 from rote.sessions import flow, sittings
 from rote.sessions.admission import admitted_reads
 from rote.sessions.desk import Desk
@@ -99,3 +100,10 @@ def lose_acknowledgements(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def send_a_step_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow, "SYNC_WINDOW", 3)
+
+
+def let_a_step_overtake_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def told(self: Decisions) -> int:
+        return self.sitting.told
+
+    monkeypatch.setattr(Decisions, "told", told)

@@ -87,8 +87,8 @@ class Schedule(History):
         if how < 0.1:
             return  # the question is lost
         if how < 0.2:
-            self.port.crashes = self.random.choice(["before", "after"])
-            self.port.kind = self.random.choice([None, "session", "verdict"])
+            self.port.crash.when = self.random.choice(["before", "after"])
+            self.port.crash.kind = self.random.choice([None, "session", "verdict"])
         sent = client.sent[local - 1]
         client.flying.setdefault(local, self.space.version)
         try:
@@ -97,7 +97,7 @@ class Schedule(History):
             self._come_back(client)
             return
         finally:
-            self.port.crashes = None
+            self.port.crash.when = None
         if how < 0.3:
             self.counts["lost answers"] += 1
             return  # the answer is lost

@@ -64,14 +64,14 @@ class Search(Schedule):
         if fault == "question":
             return
         if fault in ("before", "after"):
-            self.port.crashes, self.port.kind = fault, kind
+            self.port.crash.when, self.port.crash.kind = fault, kind
         try:
             verdict = client.sitting.transact(sent)
         except Unavailable:
             self._come_back(client)
             return
         finally:
-            self.port.crashes = None
+            self.port.crash.when = None
         if fault == "answer":
             return
         client.note(verdict)

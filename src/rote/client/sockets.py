@@ -1,5 +1,6 @@
 """Sockets: connections to `/v1/sync`, from the address to an open session."""
 
+import logging
 from contextlib import AbstractContextManager
 
 from msgspec import structs
@@ -18,6 +19,9 @@ NEVER_AGAIN = (
     wire.BINARY, wire.NOT_UTF8, wire.TOO_LARGE, wire.UNANSWERABLE, wire.NO_COMMON_PROTOCOL,
 )  # fmt: skip
 OPENING_IDS = 2  # ids that hello and session.open have
+# Callers get what breaks a connection as an error. The websockets library would also print a stack when
+# one breaks in both directions at once.
+_SILENT = logging.Logger("rote.sockets", logging.CRITICAL + 1)
 
 
 def connect(calls: Calls) -> AbstractContextManager[ClientConnection]:
@@ -39,6 +43,7 @@ def connect(calls: Calls) -> AbstractContextManager[ClientConnection]:
         max_size=MESSAGE_BYTES_MAX,
         proxy=None,
         user_agent_header=None,
+        logger=_SILENT,
     )
 
 
