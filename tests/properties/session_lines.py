@@ -349,6 +349,7 @@ class LineSchedule(History):
                 or verdict.version > client.to
                 or (not verdict.accepted)
             ), "a step has shown it on the line before"
+            self.counts["told in openings"] += verdict.local not in client.verdicts
             client.note(verdict)
         assert opened.decided == len(client.verdicts), "a verdict is missing"
         client.next = opened.decided + 1
