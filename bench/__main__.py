@@ -33,6 +33,7 @@ from bench import (
     sandboxes,
     search,
     server,
+    sessions,
     tiers,
     traces,
     values,
@@ -66,6 +67,7 @@ BENCHMARKS = [
     *postgres.BENCHMARKS,
     *postgres_spaces.BENCHMARKS,
     *server.BENCHMARKS,
+    *sessions.BENCHMARKS,
 ]
 ROUNDS = 9
 ROUNDS_QUICK = 2

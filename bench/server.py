@@ -60,7 +60,7 @@ class Child:
 
 
 @contextmanager
-def _running(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
+def running(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
     process = subprocess.Popen(
         [sys.executable, "-m", *arguments],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -75,7 +75,7 @@ def _running(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
 @contextmanager
 def served(store: Path, *options: str) -> Iterator[Child]:
     arguments = ("rote", "serve", "--store", str(store), "--port", "0", "--json")
-    with _running(
+    with running(
         *arguments, "--access-log", "none", "--allow-host", "localhost", *options
     ) as process:
         assert process.stdout is not None
@@ -85,7 +85,7 @@ def served(store: Path, *options: str) -> Iterator[Child]:
 
 @contextmanager
 def echoing() -> Iterator[Child]:
-    with _running("bench.server_children", "echo") as process:
+    with running("bench.server_children", "echo") as process:
         assert process.stdout is not None
         yield Child(process, int(process.stdout.readline()), None)
 
@@ -300,7 +300,7 @@ def watched(effort: Effort) -> Result:
             clients[server] = RawClient(server.port)
             clients[server].ask(request("PUT", "/v1/spaces/notes", token=server.token))
         arguments = (str(busy.port), str(busy.token), "notes", str(read_count), str(unread))
-        with _running("bench.server_children", "watch", *arguments) as watching:
+        with running("bench.server_children", "watch", *arguments) as watching:
             assert watching.stdout is not None
             assert watching.stdout.readline() == "ready\n"
 
@@ -315,7 +315,7 @@ def watched(effort: Effort) -> Result:
                 if done:
                     quiets += found[0]
                     busies += found[1]
-    slow, slower = _slowest(quiets), _slowest(busies)
+    slow, slower = slowest(quiets), slowest(busies)
     return Result(slow, slower, "us", slower / slow, slower / slow, slower / slow)
 
 
@@ -328,7 +328,7 @@ def _one_commit(client: RawClient, server: Child) -> float:
     return (perf_counter() - begun) * 1_000_000
 
 
-def _slowest(micros: list[float]) -> float:
+def slowest(micros: list[float]) -> float:
     return sorted(micros)[int(len(micros) * 0.99)]
 
 
