@@ -14,11 +14,23 @@ from rote.contract.commands import Watch
 from rote.errors import Compacted, InvalidInput, Unavailable
 from rote.kernel.log.events import erasures
 from rote.kernel.log.nonsense import NONSENSE, unreadable
-from rote.kernel.reading.queries import Pinned, fact_of, not_found, roots_of, walk_of
+from rote.kernel.reading.queries import Pinned, not_found
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.watching.turns import Turns
 from rote.kernel.watching.wakeups import Wakeups
-from rote.query import Overflow, Place, ResultGraph, Root, Schemas, Truncated, batches, parse_query
+from rote.query import (
+    Overflow,
+    Place,
+    ResultGraph,
+    Root,
+    Schemas,
+    Truncated,
+    batches,
+    fact_of,
+    parse_query,
+    roots_of,
+    walk_of,
+)
 from rote.values import Json, canonical, decode
 from rote.values.limits import (
     INTEGER_MAX,
