@@ -137,6 +137,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "patch": "(self, id, ops, *, key)",
         "pause": "(self)",
         "pending": None,
+        "query": "(self, query)",
         "read": "(self, id)",
         "read_many": "(self, ids)",
         "resume": "(self)",
@@ -146,7 +147,9 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "transact": "(self, operations, *, reads, key, meta)",
         "transaction": "(self, *, key, meta)",
         "update": "(self, id, function, *, attempts)",
+        "values": "(self, query)",
         "version": None,
+        "watch": "(self, query, *, timeout)",
     },
     rote.Pending: {
         "branch": None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rote.contract import (
     AnswerRead,
+    Clock,
     Packed,
     PackedIndex,
     Port,
@@ -86,9 +87,12 @@ class DeferredRuns:
 class DeferredSessions:
     """Implements space.sessions.Sessions."""
 
-    def __init__(self, linker: Callable[[], Linker]) -> None:
-        """linker  makes what connects sessions with their desk"""
+    def __init__(self, linker: Callable[[], Linker], clock: Clock | None = None) -> None:
+        """linker  makes what connects sessions with their desk
+        clock   of this client, where the store is behind a server
+        """
         self._linker = linker
+        self._clock = clock
         self._sessions: Sessions | None = None
         self._lock = threading.Lock()
 
@@ -96,7 +100,7 @@ class DeferredSessions:
         with self._lock:
             if self._sessions is None:
                 self._sessions = _load("rote.sessions.store_sessions", "StoreSessions")(
-                    self._linker(), randomness=SystemIds()
+                    self._linker(), randomness=SystemIds(), clock=self._clock
                 )
         return self._sessions.begin(space, **terms)
 

@@ -79,7 +79,11 @@ def open_remote(
         read_only=read_only,
         runs=runs,
         searching=DeferredSearching(),
-        home=Home(ids, verbs=port.verbs, sessions=DeferredSessions(lambda: WireLinker(calls))),
+        home=Home(
+            ids,
+            verbs=port.verbs,
+            sessions=DeferredSessions(lambda: WireLinker(calls), SystemClock()),
+        ),
     )
 
 

@@ -1,10 +1,12 @@
 """Verbs that a store behind a server answers whole: one request, where each would be several.
 
 A verb is sent when all that it goes by can be: plain arguments, and a memory without rules of its own.
-Otherwise it runs here, on the commands of the space, with the same answer.
+Otherwise it runs here, on the commands of the space, with the same answer. In a session it runs on a
+transaction of the session.
 """
 
 from collections.abc import Callable
+from copy import copy
 from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar, cast
@@ -12,6 +14,7 @@ from typing import Any, TypeVar, cast
 from rote.errors import InvalidInput
 from rote.space import Space
 from rote.space.home import Verbs
+from rote.space.sessions import transact_each
 from rote.space.sources import home_of
 from rote.values import canonical
 
@@ -27,6 +30,10 @@ def sendable(verb: F) -> F:
     @wraps(verb)
     def call(memory: Any, *places: Any, **names: Any) -> Any:
         verbs: Verbs | None = memory.verbs
+        if memory.session is not None:
+            return transact_each(
+                memory.session, lambda space: verb(_over(memory, space), *places, **names)
+            )
         if verbs is None:
             return verb(memory, *places, **names)
         try:
@@ -57,6 +64,13 @@ def sendable(verb: F) -> F:
 def verbs_of(space: Space) -> Verbs | None:
     """Return who answers verbs for a space; None where they run here."""
     return home_of(space).verbs
+
+
+def _over(memory: Any, space: Space) -> Any:
+    """Return a memory like this one on the space of a transaction."""
+    other = copy(memory)
+    other.session, other.space, other._writing = None, space, space
+    return other
 
 
 def _plain(value: Any) -> Any:

@@ -28,6 +28,7 @@ from rote.records.keys import check_namespaces, entity_id, is_key
 from rote.records.metadata import Metadata, check_metadata
 from rote.records.sent import sendable, verbs_of
 from rote.space import Space, Transaction
+from rote.space.sessions import Transacting
 from rote.values import Json, check_key, micros_of, parse_time
 from rote.values.limits import INTEGER_MAX, RECORD_ATTEMPTS_MAX
 
@@ -53,18 +54,20 @@ class RecordWriter:
 
     def __init__(
         self,
-        space: Space | Transaction,
+        space: Space | Transaction | Transacting,
         *,
         namespaces: Iterable[str] | None = None,
         profile: str = profiles.V1_1,
         default_ttl_by_namespace: Mapping[str, int | None] | None = None,
         prune_strategy_by_namespace: Mapping[str, str] | None = None,
     ) -> None:
-        if isinstance(space, Transaction):
+        # Each verb runs on a transaction of its own.
+        self.session = space if isinstance(space, Transacting) else None
+        if isinstance(space, Transaction | Transacting):
             space = space.space
         if not isinstance(space, Space):
             raise InvalidInput(
-                "a memory is made of a space, Memory(store.space(name)), or of a transaction;"
+                "a memory is made of a space, Memory(store.space(name)), a session or a transaction;"
                 " a run has one, run.memory"
             )
         self.space = space
@@ -75,7 +78,7 @@ class RecordWriter:
         self.namespaces = check_namespaces(namespaces)
         has_rules = default_ttl_by_namespace or prune_strategy_by_namespace
         # The profile v1 knows no key, which stands for the attempt of a verb on a server.
-        is_plain = self.profile == profiles.V1_1 and not has_rules
+        is_plain = self.profile == profiles.V1_1 and not has_rules and self.session is None
         self.verbs = verbs_of(space) if self._is_sent and is_plain else None
         self._retention = retention.parse_retention(
             self.namespaces, default_ttl_by_namespace, prune_strategy_by_namespace

@@ -83,7 +83,8 @@ class Exchange:
         with self._changed:
             self._is_paused = True
             link, self._link = self._link, None
-            self._taken_down = link
+            self._taken_down = link or self._taken_down
+            self._replica.set_state("offline")
             self._changed.notify_all()
         if link is not None:
             link.close()
@@ -105,7 +106,7 @@ class Exchange:
                 return
             self._is_closing = True
             link, self._link = self._link, None
-            self._taken_down = link
+            self._taken_down = link or self._taken_down
             self._changed.notify_all()
         if link is not None:
             with self._sending:
@@ -195,16 +196,18 @@ class Exchange:
         head, known = self._replica.stack.head, self._credentials
         seen = wire.Mark(head.version, head.hash) if self._replica.is_begun else None
         return wire.OpenSession(
-            self._replica.space, session=known.session, token=known.token, seen=seen
-        )
+            self._replica.space, session=known.session, token=known.token,
+            watches=dict(self._replica.watches), seen=seen,
+        )  # fmt: skip
 
     def _follow(self, link: Link) -> None:
         opened = link.opened
         self._credentials = Credentials(opened.session, opened.token)
         for verdict in opened.verdicts:
             self._replica.decide(verdict)
-        port, space = self._replica.port, self._replica.space
-        self._replica.step(port.answer(space, GetHead(opened.version)))
+        if not self._replica.watches:  # with watches the first step says it
+            port, space = self._replica.port, self._replica.space
+            self._replica.step(port.answer(space, GetHead(opened.version)))
         with self._changed:
             if self._is_paused or self._is_closing:
                 return
@@ -224,16 +227,18 @@ class Exchange:
                 self._take(message)
 
     def _take(self, message: Message) -> None:
+        if isinstance(message, wire.Sync):
+            self._replica.step(Head(message.to, message.hash, message.at), message)
+        elif isinstance(message, Decided):
+            self._replica.decide(message.verdict)
         with self._changed:
             self._is_full = False
             match message:
+                case wire.Sync():
+                    self._to = message.to
                 case Decided():
                     self._pause = LINE_PAUSE_SECONDS_MIN
                     self._flying.pop(message.id, None)
-                    self._replica.decide(message.verdict)
-                case wire.Sync():
-                    self._to = message.to
-                    self._replica.step(Head(message.to, message.hash, message.at))
                 case Refused():
                     self._refused.append(message)
                 case Done() | wire.Revoked() | wire.Closing():

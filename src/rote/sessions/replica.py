@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from weakref import WeakSet
 
-from rote.contract import Commit, Head, Port, View
+from rote.contract import Clock, Commit, Head, Port, View
 from rote.contract.operations import check_size, parse_operations
 from rote.contract.reads import parse_reads
-from rote.contract.sync import Transact
+from rote.contract.sync import Sync, Transact
 from rote.contract.verdicts import Verdict
 from rote.errors import (
     Conflict,
@@ -27,8 +27,11 @@ from rote.errors import (
     Unavailable,
     Withdrawn,
 )
+from rote.sessions.confirmed import ConfirmedPort
 from rote.sessions.events import Events
+from rote.sessions.held import Held, held_by
 from rote.sessions.layers import Fetch, Layer
+from rote.sessions.moves import Moves
 from rote.sessions.pending import Fate, Maker, Pending, fate_of
 from rote.sessions.stack import Stack
 from rote.sessions.views import ViewPort, fetch_from
@@ -44,9 +47,24 @@ LineState = Literal["connecting", "online", "offline", "ended"]
 class Replica:
     """The confirmed state of one session, and its own commits over it."""
 
-    def __init__(self, port: Port, space: str) -> None:
+    def __init__(
+        self,
+        port: Port,
+        space: str,
+        *,
+        watches: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
+        is_remote: bool = False,
+    ) -> None:
+        """watches  queries by name: what they show is held
+        clock    of this client; None: that of the store, in this process
+        """
         self.port = port
         self.space = space
+        self.watches = watches or {}
+        self._clock = clock
+        self._is_remote = is_remote
+        self.confirmed = self._confirmed(Head(0, None, None), held_by(self.watches))
         self.changed = threading.Condition()
         self.state: LineState = "connecting"
         self.error: RoteError | None = None  # why it has ended
@@ -55,14 +73,24 @@ class Replica:
         self.stack = Stack(Head(0, None, None), events=self.events, fetch=self._fetch)
         self.is_begun = False  # whether there is a confirmed state
         self._writing = threading.RLock()  # held by who makes a commit: one after the other
+        self._has_lost = False  # whether it has ended with commits that were not decided
+        self._moves = Moves()
         self._transactions: WeakSet[TransactionPort] = WeakSet()
         self._rejected: deque[Fate] = deque(maxlen=SESSION_EVENTS_MAX)  # no flush has told yet
         # Commits that a function makes again, with the version that it must see.
         self._to_make_again: list[tuple[Fate, int]] = []
         self._made_again: Fate | None = None
 
+    def _confirmed(self, head: Head, held: Held) -> ConfirmedPort:
+        check = self._check_online if self._is_remote else None
+        return ConfirmedPort(self.port, head, held, clock=self._clock, check=check)
+
+    def _check_online(self) -> None:
+        if self.state != "online":
+            raise Unavailable("this session is offline, and does not hold this; watch it")
+
     def _fetch(self, view: View) -> Fetch:
-        return fetch_from(self.port, self.space, view)
+        return fetch_from(self.confirmed, self.space, view)
 
     # -- looking -----------------------------------------------------------------------------------
 
@@ -71,7 +99,9 @@ class Replica:
         with self.changed:
             stack = self.stack
             fold = stack.fold(branch)
-            return ViewPort(self.port, self.space, branch, stack.head, fold=fold, until=stack.made)
+            return ViewPort(
+                self.confirmed, self.space, branch, stack.head, fold=fold, until=stack.made
+            )
 
     def begin(self, branch: str) -> tuple[TransactionPort, ViewPort]:
         """Return the port of a transaction on the view as it is now, and the view."""
@@ -159,8 +189,9 @@ class Replica:
         if key is not None:
             check_key(key)
         buffer = Buffer(
-            now, self.space, now.view, now=lambda: now.now().now, note=lambda id, path: None
-        )
+            now, self.space, now.view, now=lambda: now.now().now,
+            note=lambda id, path: None, below=now.own,
+        )  # fmt: skip
         buffer.add(operations)
         told = None if meta is None else canonical(meta)
         check_size(parse_operations(buffer.operations), told)
@@ -198,23 +229,38 @@ class Replica:
         parse_reads(list(reads), seen.branch)
         named: list[dict[str, Any]] = []
         conflicts: list[ReadConflict] = []
+        since = now.layers_after(seen.until)
         for read in reads:
             branch = read.get("branch", seen.branch)
-            if branch == seen.branch:
-                layers, since = seen.layers(), now.layers_after(seen.until)
-            else:
-                layers, since = self.view(branch).layers(), []
-            if any(layer.overlaps(read) for layer in since if not layer.is_dead):
-                conflicts.append(_conflict(read, branch))
+            is_here = branch == seen.branch
+            layers = seen.layers() if is_here else self.view(branch).layers()
             own = [layer.local for layer in layers if layer.overlaps(read)]
             told = {**read, "layers": own} if own else dict(read)
-            if own and read.get("version") == 0 and "id" in read and branch == seen.branch:
+            if own and is_here and read["version"] == 0 and "id" in read:
                 # What a layer wrote reads with version 0: it is the view that was seen.
                 told["version"] = seen.version
             named.append(told)
+            conflict = self._conflict(told, branch, seen.until, since if is_here else ())
+            if conflict is not None:
+                conflicts.append(conflict)
         if conflicts:
             raise Conflict(tuple(conflicts))
         return named
+
+    def _conflict(
+        self, read: Mapping[str, Any], branch: str, until: int, since: Sequence[Layer]
+    ) -> ReadConflict | None:
+        """Return the conflict of a read with what is known to have been written since.
+
+        since  own commits after the last one that the reader has seen
+        """
+        if any(layer.overlaps(read) for layer in since):
+            return ReadConflict(
+                read.get("id"), read.get("prefix"), read.get("from"), read.get("to"), branch,
+                expected_version=read["version"], actual_version=0, actual_hash=None,
+            )  # fmt: skip
+        with self.changed:
+            return self._moves.conflict(read, branch, until)
 
     def _load(self, version: int) -> Commit:
         return commit_at(self.port, self.space, version)
@@ -266,6 +312,8 @@ class Replica:
     def decide(self, verdict: Verdict) -> None:
         with self.changed:
             laid = self.stack.decide(verdict)
+            if verdict.accepted:
+                self._moves.accepted(verdict.local, verdict.version)
             if laid is not None and laid.layer.is_dead and laid.fate.status == "pending":
                 # A function has made it, and makes it again.
                 self._to_make_again.append((laid.fate, verdict.version))
@@ -278,8 +326,17 @@ class Replica:
         self._rejected_now()
         self.changed.notify_all()
 
-    def step(self, head: Head) -> None:
+    def step(self, head: Head, told: Sync | None = None) -> None:
+        """Move the confirmed state.
+
+        told  what the watches say; None: there are none
+        """
+        held = self.confirmed.held
+        after = held if told is None else held.after(told)
         with self.changed:
+            written = () if told is None else after.written
+            self._moves.step(written, head.version, is_read=len(self._transactions) > 0)
+            self.confirmed = self._confirmed(head, after)
             self.stack.step(head)
             self.is_begun = True
             self.changed.notify_all()
@@ -299,7 +356,7 @@ class Replica:
                 return
             self.error = error
             reason = error or Unavailable("the session was closed before it was decided")
-            self.stack.lose(reason)
+            self._has_lost = self.stack.lose(reason)
             for fate, _ in self._to_make_again:
                 fate.lose(reason)
             self._to_make_again.clear()
@@ -318,6 +375,8 @@ class Replica:
         deadline = None if timeout is None else time.monotonic() + timeout
         with self.changed:
             until = self.stack.made
+            if self.error is not None or self._has_lost:
+                self.check_not_ended()
             while not self._is_settled(until):
                 self.check_not_ended()
                 left = None if deadline is None else deadline - time.monotonic()
@@ -350,17 +409,3 @@ class Replica:
                     return False
                 self.changed.wait(left)
             return True
-
-
-def _conflict(read: Mapping[str, Any], branch: str) -> ReadConflict:
-    """Return the conflict of a read with a later commit of the same session."""
-    return ReadConflict(
-        read.get("id"),
-        read.get("prefix"),
-        read.get("from"),
-        read.get("to"),
-        branch,
-        expected_version=read["version"],
-        actual_version=0,
-        actual_hash=None,
-    )

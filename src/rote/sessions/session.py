@@ -8,23 +8,29 @@ the view    confirmed with them laid over it
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from rote.contract import Fact, State
-from rote.errors import InvalidInput, Unavailable
+from rote.errors import Conflict, InternalError, InvalidInput, Unavailable
 from rote.sessions.again import Again
 from rote.sessions.events import Event
 from rote.sessions.exchange import Exchange
 from rote.sessions.pending import Fate, Maker, Pending, fate_of
 from rote.sessions.replica import Replica
 from rote.sessions.transactions import SessionTransaction
+from rote.sessions.watching import ViewWatching
 from rote.space import Space
 from rote.space.arguments import check_timeout
+from rote.space.driving import Frames
+from rote.space.sessions import Transacting
 from rote.space.sources import space_on
 from rote.values import Json, check_branch_name, check_entity_id, check_key
+from rote.values.limits import RECORD_ATTEMPTS_MAX
+
+T = TypeVar("T")
 
 
-class Session:
+class Session(Transacting):
     """One session, on one branch. Any thread may use it, a transaction one thread."""
 
     def __init__(
@@ -127,6 +133,22 @@ class Session:
         """Yield existing entities whose ids start with `prefix`, in id order, all from one view."""
         return self._view().scan(prefix, after=after, limit=limit)
 
+    def query(self, query: Mapping[str, Any]) -> dict[str, Json]:
+        """Return selected entities and those that their links lead to, all from one view."""
+        return self._view().query(query)
+
+    def values(self, query: Mapping[str, Any]) -> dict[str, Json]:
+        """Return the values of selected entities, with the linked values in the places of links."""
+        return self._view().values(query)
+
+    def watch(self, query: Mapping[str, Any], *, timeout: float | None = None) -> Frames:
+        """Yield frames of what a query shows in the view, own writes included.
+
+        Folded they equal `query`. The iterator ends after `timeout` seconds without a frame.
+        """
+        check_timeout(timeout)
+        return Frames(ViewWatching(self._replica, self._branch, query), timeout)
+
     def history(self, id: str, *, limit: int | None = None) -> list[Fact]:
         """Return the confirmed facts of an entity, newest first."""
         return self._view().history(id, limit=limit)
@@ -181,6 +203,20 @@ class Session:
         return SessionTransaction(
             self._replica, port, view, space, key=key, meta=meta, maker=maker, again=again
         )
+
+    def _transact_each(self, call: Callable[[Space], T]) -> T:
+        for left in reversed(range(RECORD_ATTEMPTS_MAX)):
+            is_called = False
+            try:
+                with self._begin() as tx:
+                    answer = call(tx.space)
+                    is_called = True
+            except Conflict:
+                if not is_called or left == 0:
+                    raise
+            else:
+                return answer
+        raise InternalError("there is at least one attempt")
 
     def apply(
         self, function: Callable[[SessionTransaction], object], *, attempts: int = 32

@@ -183,12 +183,15 @@ class Stack:
         taken, self._rejected = self._rejected, []
         return taken
 
-    def lose(self, error: BaseException) -> None:
-        """Give up the commits without a verdict: nobody here will know what becomes of them."""
-        for laid in self._undecided():
+    def lose(self, error: BaseException) -> bool:
+        """Give up the commits without a verdict: nobody here will know what becomes of them. Return whether
+        there are any."""
+        lost = self._undecided()
+        for laid in lost:
             laid.fate.lose(error)
         self._waiting, self._folds = {}, {}
         self._size_bytes = 0
+        return bool(lost)
 
 
 def _error_of(verdict: Verdict) -> RoteError:

@@ -5,11 +5,12 @@ from os import PathLike
 from typing import Any
 from weakref import WeakSet
 
-from rote.contract import IdSource
+from rote.contract import Clock, IdSource
 from rote.contract.links import Linker
 from rote.errors import InvalidInput, Unavailable
 from rote.sessions.again import Again
 from rote.sessions.exchange import Exchange
+from rote.sessions.held import parse_watches
 from rote.sessions.replica import Replica
 from rote.sessions.session import Session
 from rote.space import Space
@@ -20,9 +21,11 @@ from rote.space.sources import port_of
 class StoreSessions:
     """Implements space.sessions.Sessions."""
 
-    def __init__(self, linker: Linker, *, randomness: IdSource) -> None:
+    def __init__(self, linker: Linker, *, randomness: IdSource, clock: Clock | None = None) -> None:
+        """clock  of this client, where the store is behind a server; None: it is in this process"""
         self._linker = linker
         self._randomness = randomness
+        self._clock = clock
         self._open: WeakSet[Session] = WeakSet()
 
     def begin(
@@ -34,9 +37,15 @@ class StoreSessions:
         timeout: float,
     ) -> Session:
         check_timeout(timeout)
-        if watch is not None or journal is not None:
-            raise InvalidInput("sessions have no watch and no journal yet; leave them out")
-        replica = Replica(port_of(space), space.did)
+        if journal is not None:
+            raise InvalidInput("sessions have no journal yet; leave it out")
+        replica = Replica(
+            port_of(space),
+            space.did,
+            watches=parse_watches(watch, space.branch),
+            clock=self._clock,
+            is_remote=self._clock is not None,
+        )
         exchange = Exchange(replica, self._linker, name=space.name, randomness=self._randomness)
         again = Again(replica, name=space.name)
         session = Session(space, replica, exchange, again, timeout=timeout, branch=space.branch)

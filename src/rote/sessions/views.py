@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from rote.contract import Head, Port, Rehearsal, State, View
-from rote.contract.commands import Read, Rehearse
+from rote.contract.commands import Query, Read, Rehearse, Values
 from rote.sessions.layers import Fetch, Fold, Layer, absent, relied_on
 from rote.sessions.rehearsal import rehearse
+from rote.sessions.sources import PortSource, answer_query
 from rote.space.buffer import Own
 from rote.space.overlay_port import OverlayPort
+from rote.values import Json
 
 
 class LayersWritten:
@@ -49,7 +51,7 @@ class ViewPort(OverlayPort):
         self.fold = fold
         self.until = until
         self.lay(LayersWritten(fold, until))
-        self._rules |= {Rehearse: self._rehearse}
+        self._rules |= {Rehearse: self._rehearse, Query: self._query, Values: self._query}
 
     @property
     def branch(self) -> str:
@@ -66,12 +68,26 @@ class ViewPort(OverlayPort):
     def layers_after(self, local: int) -> list[Layer]:
         return [layer for layer in self.layers() if layer.local > local]
 
+    def source(self) -> PortSource:
+        """Return it as a source of answers to queries."""
+        name = f"{self._space}#{self.until}"  # another one with each layer, so cursors are, too
+        own = self._writes.written()
+        return PortSource(self, self._space, self._view, name=name, own=list(own), below=self._port)
+
+    def _query(self, _: str, command: Query | Values) -> dict[str, Json]:
+        self._shows(command.view)
+        return answer_query(self.source(), command)
+
     def _rehearse(self, space: str, command: Rehearse) -> tuple[Rehearsal, ...]:
         self._shows(command.view)
         parsed = [each for each in command.operations if type(each.get("id")) is str]
         relied = sorted(relied_on(parsed) - command.own.keys())
         states = {each["id"]: absent(each["id"]) for each in parsed}
-        states |= {state.id: state for state in self._read(space, Read(relied, self._view))}
+        own = {id: written.state for id in relied if (written := self.own(id)) is not None}
+        stored = [id for id in relied if id not in own]
+        states |= own | {
+            each.id: each for each in self._port.answer(space, Read(stored, self._view))
+        }
         return rehearse(command.operations, {**states, **command.own}, command.now)
 
 

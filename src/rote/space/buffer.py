@@ -55,17 +55,20 @@ class Buffer:
         *,
         now: Callable[[], int],
         note: Callable[[str, str | None], None],
+        below: Callable[[str], Own | None] = lambda id: None,
     ) -> None:
         """Begin empty.
 
         now   returns the time that rehearsals go by, in microseconds since the epoch
         note  is told of an entity, or of a path in it, that an operation relies on
+        below returns an entity that was written over the view already, and is not stored
         """
         self._port = port
         self._space = space
         self._view = view
         self._now = now
         self._note = note
+        self._below = below
         self.lock = threading.RLock()  # for callers that look first and then add
         self.size_bytes = 0
         self._is_closed = False
@@ -208,7 +211,8 @@ class Buffer:
     def _stamped_again(self, taken: dict[str, Any]) -> dict[str, Any]:
         """Stamp again each member that holds `now` and is written back, as the creation time of a
         record is: it will hold the commit's time."""
-        own = self._own.get(taken["id"]) if type(taken.get("id")) is str else None
+        id = taken.get("id")
+        own = (self._own.get(id) or self._below(id)) if type(id) is str else None
         value = taken.get("value")
         if own is None or taken.get("op") != "set" or type(value) is not dict:
             return taken

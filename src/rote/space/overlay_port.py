@@ -112,6 +112,10 @@ class OverlayPort(PortLayer):
             f"{self.who} reads and writes entities and records; do this on the space, outside of it"
         )
 
+    def own(self, id: str) -> Own | None:
+        """Return an entity that was written; None for others."""
+        return self._writes.own(id)
+
     # -- reading -----------------------------------------------------------------------------------
 
     def note(self, id: str, path: str | None = None) -> None:

@@ -1,14 +1,32 @@
 """The seam to sessions, which are a layer above: rote.open gives a store the object that begins them."""
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rote.errors import Unavailable
 
 if TYPE_CHECKING:
     from rote.sessions.session import Session
     from rote.space.space import Space
+
+T = TypeVar("T")
+
+
+class Transacting(ABC):
+    """Runs calls on transactions of its own, one for each call: a session, for layers above a space."""
+
+    space: "Space"
+
+    @abstractmethod
+    def _transact_each(self, call: "Callable[[Space], T]") -> T:
+        """Return the answer of a call that reads and writes a space, which is a transaction; it is
+        called again when another thread of the session has overtaken it."""
+
+
+def transact_each(session: Transacting, call: "Callable[[Space], T]") -> T:
+    return session._transact_each(call)
 
 
 class Sessions(Protocol):

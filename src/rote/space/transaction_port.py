@@ -38,7 +38,10 @@ class TransactionPort(OverlayPort):
         self._ranges_read: list[_Range] = []
         self._scans = ScanPages(self._begin_scan)
         self._state = "new"  # then open, then ended
-        self.buffer = Buffer(port, space, self._view, now=lambda: self.now().now, note=self.note)
+        self.buffer = Buffer(
+            port, space, self._view, now=lambda: self.now().now, note=self.note,
+            below=port.own if isinstance(port, OverlayPort) else lambda id: None,
+        )  # fmt: skip
         self.lay(self.buffer)
         self._rules |= {GetMade: self._keep, MakeCommit: self._keep}
 

@@ -13,7 +13,7 @@ from rote.client.pool import Pool
 from rote.client.port import NotHere, RemotePort
 from rote.contract import IdSource
 from rote.kernel.kernel import TABLE
-from rote.opening.sources import SystemIds, SystemTokens
+from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.retrieval.searching import StateSearching
 from rote.runs.store_runs import StoreRuns
 from rote.sessions.store_sessions import StoreSessions
@@ -79,7 +79,7 @@ def open_behind_server(
         home=Home(
             settings.ids,
             verbs=port.verbs,
-            sessions=StoreSessions(WireLinker(calls), randomness=SystemIds()),
+            sessions=StoreSessions(WireLinker(calls), randomness=SystemIds(), clock=SystemClock()),
         ),
     )
 

@@ -21,6 +21,10 @@ SESSION_PENDING_MAX = 1_000
 SESSION_PENDING_BYTES_MAX = 256 * MIB
 SESSION_TRANSACTIONS_MAX = 64
 SESSION_EVENTS_MAX = 10_000
+# Entities that steps have written while a transaction was open.
+SESSION_MOVES_MAX = 10_000
+# States that were read of the confirmed version, in bytes.
+SESSION_KEPT_BYTES_MAX = 64 * MIB
 # Times that a decision is tried again after another writer of its rows.
 SESSION_ATTEMPTS_MAX = 8
 # Requests of a link that are not answered: commits, and all others.

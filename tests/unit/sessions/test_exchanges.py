@@ -1,0 +1,346 @@
+"""Exchanges: lines that end are mended, what was refused is sent again, and what cannot be mended ends."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import rote
+from rote.contract.links import Link, LinkRequest, Message, Refused, ended
+from rote.contract.sync import Abandon, Ack, Mark, Opened, OpenSession, Transact
+from rote.errors import (
+    Busy,
+    Diverged,
+    InternalError,
+    InvalidInput,
+    RoteError,
+    SessionExpired,
+    SessionRevoked,
+    Unavailable,
+    Withdrawn,
+)
+from rote.opening.sources import SystemIds
+from rote.sessions import exchange
+from rote.sessions.links import LocalLinker
+from rote.sessions.session import Session
+from rote.sessions.store_sessions import StoreSessions
+from rote.space import Space
+from rote.values.session_limits import SESSION_ACK_VERDICTS, SESSION_WINDOW_MAX
+
+A, B, C = "urn:a", "urn:b", "urn:c"
+SECONDS = 20.0
+
+
+class BadLinker:
+    """Implements contract.Linker on lines that do what a test says."""
+
+    def __init__(self, space: Space) -> None:
+        self._linker = LocalLinker(space._port, randomness=SystemIds())
+        self.failures: list[RoteError] = []  # of the next openings
+        self.openings: list[OpenSession] = []
+        self.requests: list[LinkRequest] = []
+        self.refusals: dict[int, RoteError] = {}  # of the next commit with a local
+        self.links: list[BadLink] = []
+        self.connected = threading.Semaphore(0)
+
+    def connect(self, opening: OpenSession) -> "BadLink":
+        self.openings.append(opening)
+        if self.failures:
+            raise self.failures.pop(0)
+        link = BadLink(self, self._linker.connect(opening))
+        self.links.append(link)
+        self.connected.release()
+        return link
+
+    def cut(self, then: Any) -> None:
+        """End the newest line."""
+        self.links[-1].cut(then)
+
+    def sent(self, kind: type[Any]) -> list[Any]:
+        return [request for request in self.requests if isinstance(request, kind)]
+
+
+class BadLink:
+    """Implements contract.Link."""
+
+    def __init__(self, linker: BadLinker, link: Link) -> None:
+        self._linker = linker
+        self._link = link
+        self._refused: list[Refused] = []
+        self._end: Unavailable | None = None
+
+    @property
+    def opened(self) -> Opened:
+        return self._link.opened
+
+    def send(self, request: LinkRequest) -> int:
+        self._linker.requests.append(request)
+        refusal = None
+        if isinstance(request, Transact):
+            refusal = self._linker.refusals.pop(request.local, None)
+        if refusal is not None:
+            id = self._link.send(Ack())  # so that ids go on, and the receiver wakes
+            self._refused.append(Refused(id, refusal))
+            return id
+        return self._link.send(request)
+
+    def receive(self, timeout: float | None = None) -> Message | None:
+        try:
+            message = self._link.receive(timeout)
+        except Unavailable:
+            if self._end is not None:
+                raise self._end from None
+            raise
+        for refused in self._refused:
+            if message is not None and getattr(message, "id", None) == refused.id:
+                return refused
+        return message
+
+    def cut(self, then: Any) -> None:
+        self._end = ended(then, "the line broke")
+        self._link.close()
+
+    def close(self) -> None:
+        self._link.close()
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "LINE_PAUSE_SECONDS_MIN", 0.001)
+
+
+@pytest.fixture
+def space() -> Iterator[Space]:
+    with rote.open(":memory:") as store:
+        yield store.space("s")
+
+
+@pytest.fixture
+def linker(space: Space) -> BadLinker:
+    return BadLinker(space)
+
+
+@pytest.fixture
+def session(space: Space, linker: BadLinker) -> Iterator[Session]:
+    session = begin(space, linker)
+    yield session
+    session.close()
+
+
+def begin(space: Space, linker: BadLinker) -> Session:
+    sessions = StoreSessions(linker, randomness=SystemIds())
+    session = sessions.begin(space, watch=None, journal=None, timeout=SECONDS)
+    assert linker.connected.acquire(timeout=SECONDS)
+    return session
+
+
+def await_event(session: Session, type: str) -> None:
+    assert any(event["type"] == type for event in session.events(SECONDS))
+
+
+# -- lines that end -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("then", ["back", "later", "auth"])
+def test_a_line_that_has_ended_is_mended_and_nothing_is_applied_twice(
+    space: Space, session: Session, linker: BadLinker, then: str
+) -> None:
+    made = []
+    for number in range(40):
+        made.append(session.transact([{"op": "set", "id": A, "value": number}], meta=number))
+        if number % 10 == 5:
+            linker.cut(then)
+            assert linker.connected.acquire(timeout=SECONDS)
+    assert session.flush(SECONDS) == []
+    assert [commit.meta for commit in space.log()] == list(range(40))
+    assert [pending.wait(0).version for pending in made] == list(range(1, 41))
+    assert session.get(A) == 39
+
+
+def test_a_line_says_what_it_has_seen_and_shows_its_token(
+    space: Space, session: Session, linker: BadLinker
+) -> None:
+    session.set(A, 1)
+    session.flush(SECONDS)
+    linker.cut("back")
+    assert linker.connected.acquire(timeout=SECONDS)
+    first, second = linker.openings
+    assert (first.session, first.token, first.seen) == (None, None, None)
+    opened = linker.links[0].opened
+    assert (second.session, second.token) == (opened.session, opened.token)
+    assert second.seen == Mark(1, space.head)
+
+
+def test_a_store_that_does_not_answer_is_asked_again(space: Space, linker: BadLinker) -> None:
+    linker.failures = [Unavailable("no"), Busy("no"), Unavailable("no")]
+    session = begin(space, linker)
+    session.set(A, 1)
+    assert session.flush(SECONDS) == []
+    assert len(linker.openings) == 4
+    session.close()
+
+
+def test_a_session_that_cannot_begin_in_time_says_why(space: Space, linker: BadLinker) -> None:
+    linker.failures = [Unavailable("the cable is out")] * 1_000
+    sessions = StoreSessions(linker, randomness=SystemIds())
+    with pytest.raises(Unavailable, match="cable"):
+        sessions.begin(space, watch=None, journal=None, timeout=0.05)
+
+
+# -- ends -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error", [SessionRevoked("taken"), SessionExpired("old"), Diverged("restored")]
+)
+def test_what_no_line_mends_ends_the_session(
+    space: Space, session: Session, linker: BadLinker, error: RoteError
+) -> None:
+    session.set(A, 1)
+    session.flush(SECONDS)
+    list(session.events(0))
+    linker.refusals = {2: Busy("wait")}
+    linker.failures = [error]
+    pending = session.set(B, 1)
+    linker.cut("back")
+    with pytest.raises(type(error)):
+        pending.wait(SECONDS)
+    assert (session.state, pending.status) == ("ended", "unknown")
+    with pytest.raises(type(error)):
+        session.set(C, 1)
+    with pytest.raises(type(error)):
+        session.flush(SECONDS)
+    assert session.get(A) == 1
+    *_, last = session.events(SECONDS)
+    assert (last["type"], last["error"]["code"]) == ("ended", error.code)
+
+
+def test_a_line_that_says_stop_ends_the_session(session: Session, linker: BadLinker) -> None:
+    linker.cut("stop")
+    assert [event["type"] for event in session.events(SECONDS)][-1] == "ended"
+    assert session.state == "ended"
+    assert len(linker.openings) == 1
+
+
+def test_a_session_that_is_opened_elsewhere_ends(
+    space: Space, session: Session, linker: BadLinker
+) -> None:
+    opened = linker.links[0].opened
+    other = LocalLinker(space._port, randomness=SystemIds()).connect(
+        OpenSession(space.did, session=opened.session, token=opened.token)
+    )
+    other.send(Ack(to=0))
+    other.receive(SECONDS)
+    pending = session.set(A, 1)
+    with pytest.raises(SessionRevoked):
+        pending.wait(SECONDS)
+    assert space.get(A) is None
+    other.close()
+
+
+# -- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [Busy("full"), Unavailable("later"), InternalError("a bug")])
+def test_what_was_refused_is_sent_again_with_all_after_it(
+    space: Space, session: Session, linker: BadLinker, error: RoteError
+) -> None:
+    session.pause()
+    linker.refusals = {2: error}
+    for number in range(5):
+        session.transact([{"op": "set", "id": A, "value": number}], meta=number)
+    session.resume()
+    assert session.flush(SECONDS) == []
+    assert [commit.meta for commit in space.log()] == list(range(5))
+
+
+def test_what_the_desk_cannot_read_is_rejected_and_blocks_nothing(
+    space: Space, session: Session, linker: BadLinker
+) -> None:
+    session.pause()
+    linker.refusals = {1: InvalidInput("no message of mine")}
+    bad = session.set(A, 1)
+    session.set(B, 1)
+    session.resume()
+    assert session.flush(SECONDS) == [bad]
+    assert isinstance(bad.error, InvalidInput)
+    assert [commit.facts[0].id for commit in space.log()] == [B]
+
+
+def test_what_is_dead_before_it_was_sent_goes_as_abandon(
+    session: Session, linker: BadLinker
+) -> None:
+    session.pause()
+    first = session.set(A, 1)
+    with session.transaction() as tx:
+        tx.set(B, tx.get(A))
+    assert first.cancel()
+    session.set(C, 1)
+    session.resume()
+    session.flush(SECONDS)
+    assert [request.local for request in linker.sent(Abandon)] == [1, 2]
+    assert [request.local for request in linker.sent(Transact)] == [3]
+    assert isinstance(first.error, Withdrawn)
+
+
+# -- what is acknowledged -------------------------------------------------------------------------
+
+
+def test_a_session_makes_more_commits_than_its_desk_keeps(
+    space: Space, session: Session, linker: BadLinker
+) -> None:
+    for _ in range(4):
+        for number in range(SESSION_WINDOW_MAX // 3):
+            session.set(A, number)
+        assert session.flush(SECONDS) == []
+    told = [ack.verdicts for ack in linker.sent(Ack) if ack.verdicts is not None]
+    assert told == sorted(set(told))
+    assert len(told) <= session.version // SESSION_ACK_VERDICTS
+
+
+def test_an_open_transaction_keeps_what_it_may_name(
+    space: Space, session: Session, linker: BadLinker
+) -> None:
+    session.set(A, 0)
+    with session.transaction() as tx:
+        tx.set(B, tx.get(A))
+        for number in range(3 * SESSION_ACK_VERDICTS):
+            session.set(C, number)
+        assert session.flush(SECONDS) == []
+    assert tx.pending is not None
+    assert tx.pending.wait(SECONDS).facts[0].id == B
+
+
+def test_nothing_is_sent_after_a_pause(session: Session, linker: BadLinker) -> None:
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set() and len(session.pending) < 500:
+            session.set(A, 1)
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        for _ in range(20):
+            session.pause()
+            sent = len(linker.requests)
+            session.set(B, 1)
+            assert len(linker.requests) == sent
+            session.resume()
+            await_event(session, "online")
+    finally:
+        stop.set()
+        writing.join()
+    assert session.flush(SECONDS) == []
+
+
+def test_a_closed_session_has_no_threads(space: Space, linker: BadLinker) -> None:
+    before = threading.active_count()
+    session = begin(space, linker)
+    session.update(A, lambda value: value)
+    session.close()
+    for thread in threading.enumerate():
+        if thread.name.startswith("rote-session"):
+            thread.join(SECONDS)
+    assert threading.active_count() <= before
