@@ -1,13 +1,14 @@
 """Histories of several writers, and an oracle that judges them by the log.
 
-Writers write, and rely on what they have seen and on own commits that are not decided; how their commits
-come to the desk is a subclass's. Nothing here shares code with sessions: what is overlapped is decided by
-going through the log.
+Writers write, on main and on a branch, whole entities and parts, and rely on what they have seen and on
+own commits that are not decided; how their commits come to the desk is a subclass's. What is overlapped
+is decided by session_oracle.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from random import Random
 from typing import Any
 
@@ -18,10 +19,12 @@ from rote.contract.verdicts import Verdict
 from rote.errors import Unavailable
 from rote.opening import open as open_store
 from rote.space import Space, Store
-from rote.testing.clocks import SteppingClock
+from rote.testing.clocks import FixedClock, SteppingClock
 from rote.testing.sources import SeededIds
+from tests.properties.session_oracle import SIDE, Logged, reads
 
 IDS = ("urn:a:1", "urn:a:2", "urn:b:1", "urn:b:2")
+PATHS = ("/list/1", "/list/2", "/list/2", "/n/x")
 CLIENTS = 3
 
 
@@ -90,12 +93,35 @@ class History:
         self.seed = seed
         self.store, self.space = self._open()
         self.port = CrashingPort(self.space._port)
-        self.foreign: dict[int, Any] = {}  # commits of others, with the id where one has erased
+        # Commits of others: the id that one has erased, and how to make it again.
+        self.foreign: dict[int, str | None] = {}
+        self.acts: dict[int, Callable[[Space], object]] = {}
+        self.fork = 0
+        self._prepare()
 
     def _open(self) -> tuple[Store, Space]:
         clock, ids = SteppingClock(), SeededIds(self.seed)
         store = open_store(":memory:", clock=clock, ids=ids, durability="os")
         return store, store.space("s")
+
+    def _prepare(self) -> None:
+        """Write something, and make the branch."""
+        for id in IDS[:2]:
+            self._write_one({"op": "set", "id": id, "value": self._document("first")}, "main")
+        self.fork = self.space.version
+        self.space.create_branch(SIDE)
+        self._note(self.space.version, lambda space: space.create_branch(SIDE))
+
+    def _note(
+        self, version: int, act: Callable[[Space], object], *, erased: str | None = None
+    ) -> None:
+        self.foreign[version], self.acts[version] = erased, act
+
+    def _write_one(self, operation: dict[str, Any], branch: str) -> None:
+        def write(space: Space) -> Any:
+            return space.on(branch).transact([operation])
+
+        self._note(write(self.space).version, write)
 
     @property
     def writers(self) -> Sequence[Writer]:
@@ -108,22 +134,46 @@ class History:
         local = len(client.sent) + 1
         is_stale = self.random.random() < 0.3
         version = self.random.randint(client.basis, newest) if is_stale else newest
-        reads = [self._read(client, version) for _ in range(self.random.randint(0, 2))]
-        operations = [
-            {"op": "set", "id": self.random.choice(IDS), "value": [client.name, local]}
-            for _ in range(self.random.randint(1, 2))
-        ]
-        meta = f"{client.name}:{local}"
-        client.sent.append(Transact(local, version, operations, reads=reads, meta=meta))
+        branch = SIDE if self.random.random() < 0.2 else "main"
+        seen = [self._read(client, version, branch) for _ in range(self.random.randint(0, 2))]
+        by = f"{client.name}:{local}"
+        operations = [self._operation(by) for _ in range(self.random.randint(1, 2))]
+        client.sent.append(Transact(local, version, operations, branch, seen, meta=by))
 
-    def _read(self, client: Writer, version: int) -> dict[str, Any]:
-        read: dict[str, Any] = self.random.choice(
-            [{"id": self.random.choice(IDS)}, {"prefix": "urn:a:"}, {"from": IDS[1], "to": IDS[3]}]
+    def _operation(self, by: str) -> dict[str, Any]:
+        """Return a write of a whole entity, or one that changes a part of it and applies to any."""
+        id, document = self.random.choice(IDS), self._document(by)
+        if self.random.random() < 0.35:
+            return {"op": "set", "id": id, "value": document}
+        patch = self.random.choice(
+            [
+                {"op": "add", "path": "/list/0", "value": by},
+                {"op": "add", "path": "/list/1", "value": by},
+                {"op": "splice", "path": "/list", "index": 0, "remove": 1, "add": []},
+                {"op": "replace", "path": "/n/x", "value": by},
+                {"op": "replace", "path": "/by", "value": by},
+            ]
         )
+        return {"op": "patch", "id": id, "ops": [patch], "else": document}
+
+    def _document(self, by: str) -> dict[str, Any]:
+        return {"by": by, "list": [by, self.random.randint(0, 2), 7], "n": {"x": by, "y": 1}}
+
+    def _read(self, client: Writer, version: int, branch: str) -> dict[str, Any]:
+        id = self.random.choice(IDS)
+        read: dict[str, Any] = self.random.choice(
+            [{"id": id}, {"prefix": "urn:a:"}, {"from": IDS[1], "to": IDS[3]}]
+            + [{"id": id, "path": self.random.choice(PATHS)}] * 2
+        )
+        line = branch
+        if self.random.random() < 0.2:
+            line = self.random.choice(["main", SIDE])
+            read["branch"] = line
         layers = [
             sent.local
             for sent in client.sent
-            if any(_reads(read, operation["id"]) for operation in sent.operations)
+            if sent.branch == line
+            and any(reads(read, operation["id"]) for operation in sent.operations)
             and self._is_pending(client, sent.local, version)
         ]
         if layers and self.random.random() < 0.2:
@@ -142,13 +192,16 @@ class History:
         client.basis = max(client.basis, min([newest, *bases, *seen]))
 
     def _write_foreign(self) -> None:
-        commit = self.space.set(self.random.choice(IDS), "foreign")
-        self.foreign[commit.version] = None
+        self._write_one(self._operation("foreign"), SIDE if self.random.random() < 0.2 else "main")
 
     def _erase_one(self) -> None:
         id = self.random.choice(IDS)
         if self.space.read(id).exists and self.random.random() < 0.3:
-            self.foreign[self.space.erase(id, reason="asked to").commit.version] = id
+
+            def erase(space: Space) -> Any:
+                return space.erase(id, reason="asked to")
+
+            self._note(erase(self.space).commit.version, erase, erased=id)
 
     # -- judging -----------------------------------------------------------------------------------
 
@@ -160,6 +213,8 @@ class History:
         assert len(own) + len(self.foreign) == len(log), (
             "a commit is in the log twice, or is nobody's"
         )
+        erased = {version: id for version, id in self.foreign.items() if id is not None}
+        logged = Logged(log, erased=erased, fork=self.fork)
         for client in self.writers:
             assert list(client.verdicts) == list(range(1, len(client.sent) + 1)), "a gap"
             accepted = [each for each in client.verdicts.values() if each.accepted]
@@ -167,9 +222,9 @@ class History:
             assert versions == sorted(set(versions)), "versions do not rise"
             for sent, verdict in zip(client.sent, client.verdicts.values(), strict=True):
                 assert own.get(sent.meta) == (verdict.version if verdict.accepted else None)
-                self._judge_one(client, sent, verdict, log)
+                self._judge_one(client, sent, verdict, logged)
 
-    def _judge_one(self, client: Writer, sent: Transact, verdict: Verdict, log: Any) -> None:
+    def _judge_one(self, client: Writer, sent: Transact, verdict: Verdict, logged: Logged) -> None:
         until = verdict.version - 1 if verdict.accepted else verdict.version
         code = None if verdict.error is None else verdict.error["code"]
         if code == "withdrawn":
@@ -187,35 +242,54 @@ class History:
             assert verdict.error["details"]["local"] == min(dead)
             self.counts["cascades"] += 1
             return
-        missed = [
-            version
-            for read in sent.reads
-            for version in range(read["version"] + 1, until + 1)
-            if version not in {client.verdicts[layer].version for layer in read["layers"]}
-            and any(_reads(read, id) for id in self._written(version, log))
-        ]
-        written = {operation["id"] for operation in sent.operations}
-        missed += [
-            version
-            for version, id in self.foreign.items()
-            if id in written and sent.basis < version <= until
-        ]
-        if missed:
-            assert code == "conflict", f"a write at {missed[0]} was missed"
-            self.counts["rejections"] += 1
+        must, may = self._missed(client, sent, until, logged)
+        assert not must or code == "conflict", f"a write at {must[0]} was missed"
+        if code is None:
+            commit = logged.log[verdict.version]
+            written = [each["id"] for each in sent.operations]
+            assert [fact.id for fact in commit.facts] == written, "it is there by half"
+            assert commit.branch == sent.branch
+            self.counts["parts"] += any("path" in read for read in sent.reads)
         else:
-            assert code is None, f"nothing speaks against it, and it was rejected: {verdict.error}"
-            facts = log[verdict.version].facts
-            assert [fact.id for fact in facts] == [each["id"] for each in sent.operations]
+            assert may, f"nothing speaks against it, and it was rejected: {verdict.error}"
+            self.counts["rejections"] += 1
+            self.counts["rejected forks"] += sent.branch == SIDE
 
-    def _written(self, version: int, log: Any) -> set[str]:
-        erased = self.foreign.get(version)
-        return {erased} if erased else {fact.id for fact in log[version].facts}
+    def _missed(
+        self, client: Writer, sent: Transact, until: int, logged: Logged
+    ) -> tuple[list[int], list[int]]:
+        """Return versions that speak against a commit, and those that may: of a part that was read the
+        store may know no better."""
+        must, may = [], []
+        for read in sent.reads:
+            line = read.get("branch", sent.branch)
+            named = {client.verdicts[layer].version for layer in read["layers"]}
+            for version in range(read["version"] + 1, until + 1):
+                if version not in named:
+                    must += [version] * logged.must_change(read, line, version)
+                    may += [version] * logged.may_change(read, line, version)
+        written = {operation["id"] for operation in sent.operations}
+        for version in range(sent.basis + 1, until + 1):
+            is_certain, is_possible = logged.was_erased(written, sent.branch, version)
+            must += [version] * is_certain
+            may += [version] * is_possible
+        return must, may
 
-
-def _reads(read: Mapping[str, Any], id: str) -> bool:
-    if "id" in read:
-        return bool(id == read["id"])
-    if "prefix" in read:
-        return id.startswith(read["prefix"])
-    return bool(read["from"] <= id < read["to"])
+    def _judge_hashes(self) -> None:
+        """Judge that a store that has never heard of sessions has the same hashes, when it gets the same
+        times, ids and commits."""
+        clock = FixedClock()
+        sent = {each.meta: each for client in self.writers for each in client.sent}
+        with open_store(
+            ":memory:", clock=clock, ids=SeededIds(self.seed), durability="os"
+        ) as store:
+            space = store.space("s")
+            for commit in self.space.log():
+                clock.set(datetime.fromisoformat(commit.at))
+                if commit.version in self.acts:
+                    self.acts[commit.version](space)
+                else:
+                    made = sent[commit.meta]
+                    space.on(made.branch).transact(made.operations, meta=made.meta)
+            assert space.head == self.space.head, "something of sessions is in a hash"
+        self.counts["hashes"] += 1

@@ -84,6 +84,8 @@ class LineSchedule(History):
             self._judge()
             for client in self.clients:
                 self._judge_steps(client)
+            if self.seed % 10 == 0:
+                self._judge_hashes()
         finally:
             self._end()
 

@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from rote.contract.commands import MakeCommit
 from rote.errors import RoteError
+from rote.patch import overlap
 from rote.server.sync.decisions import Decisions
 from rote.sessions import flow, sittings
 from rote.sessions.admission import admitted_reads
 from rote.sessions.desk import Desk
 from rote.sessions.rows import session_in
-from rote.sessions.sittings import Sitting
+from rote.sessions.sittings import GuardingPort, Sitting
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -107,3 +109,17 @@ def let_a_step_overtake_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
         return self.sitting.told
 
     monkeypatch.setattr(Decisions, "told", told)
+
+
+def miss_what_moves_in_an_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlap, "_written", lambda path: path)
+
+
+def hash_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(self: GuardingPort, space: str, command: Any) -> Any:
+        if isinstance(command, MakeCommit):
+            command = replace(command, key=self.guards[0].key + str(self.guards[0].fence))
+        return plain(self, space, command)
+
+    plain = GuardingPort.answer
+    monkeypatch.setattr(GuardingPort, "answer", answer)

@@ -58,6 +58,8 @@ class Schedule(History):
             for client in self.clients:
                 self._settle(client)
             self._judge()
+            if self.seed % 10 == 0:
+                self._judge_hashes()
 
     # -- acts --------------------------------------------------------------------------------------
 

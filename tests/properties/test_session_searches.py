@@ -35,6 +35,9 @@ LIVES = [("", ""), ("", "layer"), ("read", "layer"), ("read", "read")]
 class Search(Schedule):
     """One order with at most one fault."""
 
+    def _prepare(self) -> None:
+        """Begin with nothing."""
+
     def play(
         self,
         order: tuple[int, ...],
