@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from rote.contract import (
     AnswerRead,
-    Clock,
     Packed,
     PackedIndex,
     Port,
@@ -87,12 +86,12 @@ class DeferredRuns:
 class DeferredSessions:
     """Implements space.sessions.Sessions."""
 
-    def __init__(self, linker: Callable[[], Linker], clock: Clock | None = None) -> None:
-        """linker  makes what connects sessions with their desk
-        clock   of this client, where the store is behind a server
+    def __init__(self, linker: Callable[[], Linker], **settings: Any) -> None:
+        """linker    makes what connects sessions with their desk
+        settings  more arguments of sessions.store_sessions.StoreSessions
         """
         self._linker = linker
-        self._clock = clock
+        self._settings = settings
         self._sessions: Sessions | None = None
         self._lock = threading.Lock()
 
@@ -100,7 +99,7 @@ class DeferredSessions:
         with self._lock:
             if self._sessions is None:
                 self._sessions = _load("rote.sessions.store_sessions", "StoreSessions")(
-                    self._linker(), randomness=SystemIds(), clock=self._clock
+                    self._linker(), randomness=SystemIds(), **self._settings
                 )
         return self._sessions.begin(space, **terms)
 
@@ -109,14 +108,14 @@ class DeferredSessions:
             self._sessions.close()
 
 
-def local_sessions(port: Port) -> DeferredSessions:
-    """Return the sessions of a store in this process."""
+def local_sessions(port: Port, shown: str) -> DeferredSessions:
+    """Return the sessions of a store in this process, which is shown so."""
 
     def linker() -> Linker:
         made: Linker = _load("rote.sessions.links", "LocalLinker")(port, randomness=SystemIds())
         return made
 
-    return DeferredSessions(linker)
+    return DeferredSessions(linker, server=shown)
 
 
 class DeferredQuestions:

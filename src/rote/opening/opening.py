@@ -18,7 +18,7 @@ from rote.opening.deferred import (
     local_sessions,
     open_remote,
 )
-from rote.opening.engines import SCHEMA_DEFAULT, open_engine
+from rote.opening.engines import SCHEMA_DEFAULT, Location, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.records.contents import RECORD_CONTENTS
@@ -216,8 +216,13 @@ def _open(
         read_only=is_read_only,
         runs=runs,
         searching=DeferredSearching(),
-        home=Home(ids or SystemIds(), location.path, sessions=local_sessions(kernel)),
+        home=_home(kernel, location, ids),
     )
+
+
+def _home(kernel: Kernel, location: Location, ids: IdSource | None) -> Home:
+    sessions = local_sessions(kernel, location.shown)
+    return Home(ids or SystemIds(), location.path, sessions=sessions)
 
 
 def check_sources(clock: object, ids: object) -> None:

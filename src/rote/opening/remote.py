@@ -71,6 +71,12 @@ def open_remote(
         folder=None if traces is None else check_path(traces).absolute(),
         read_only=read_only,
     )
+    sessions = DeferredSessions(
+        lambda: WireLinker(calls),
+        clock=SystemClock(),
+        server=address.shown,
+        principal=None if key is None else Identity.from_seed(key).did,
+    )
     return Store(
         port,
         url=address.shown,
@@ -79,11 +85,7 @@ def open_remote(
         read_only=read_only,
         runs=runs,
         searching=DeferredSearching(),
-        home=Home(
-            ids,
-            verbs=port.verbs,
-            sessions=DeferredSessions(lambda: WireLinker(calls), SystemClock()),
-        ),
+        home=Home(ids, verbs=port.verbs, sessions=sessions),
     )
 
 

@@ -45,14 +45,22 @@ class Exchange:
     """The line of one session, and its two threads."""
 
     def __init__(
-        self, replica: Replica, linker: Linker, *, name: str, randomness: IdSource
+        self,
+        replica: Replica,
+        linker: Linker,
+        *,
+        name: str,
+        randomness: IdSource,
+        credentials: Credentials,
     ) -> None:
-        """name  of the space, for those who list threads"""
+        """name         of the space, for those who list threads
+        credentials  of a session that goes on; empty ones begin another
+        """
         self._replica = replica
         self._changed = replica.changed
         self._linker = linker
         self._randomness = randomness
-        self._credentials = Credentials()
+        self._credentials = credentials
         self._sending = threading.Lock()  # held while something is on its way into the line
         self._threads = [
             threading.Thread(
@@ -194,7 +202,7 @@ class Exchange:
 
     def _opening(self) -> wire.OpenSession:
         head, known = self._replica.stack.head, self._credentials
-        seen = wire.Mark(head.version, head.hash) if self._replica.is_begun else None
+        seen = wire.Mark(head.version, head.hash) if self._replica.is_folded else None
         return wire.OpenSession(
             self._replica.space, session=known.session, token=known.token,
             watches=dict(self._replica.watches), seen=seen,
@@ -203,6 +211,8 @@ class Exchange:
     def _follow(self, link: Link) -> None:
         opened = link.opened
         self._credentials = Credentials(opened.session, opened.token)
+        if self._replica.journal is not None:
+            self._replica.journal.open(opened.session, opened.token)
         for verdict in opened.verdicts:
             self._replica.decide(verdict)
         if not self._replica.watches:  # with watches the first step says it
@@ -276,6 +286,8 @@ class Exchange:
             local, request = self._request()
         if request is None:
             return
+        if isinstance(request, wire.Ack) and request.verdicts and self._replica.journal:
+            self._replica.journal.sync()
         try:
             id = link.send(request)
         except Busy:

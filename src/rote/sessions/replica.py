@@ -21,15 +21,19 @@ from rote.contract.verdicts import Verdict
 from rote.errors import (
     Conflict,
     DependencyRejected,
+    Diverged,
     LimitExceeded,
     ReadConflict,
     RoteError,
+    SessionExpired,
+    SessionRevoked,
     Unavailable,
     Withdrawn,
 )
 from rote.sessions.confirmed import ConfirmedPort
 from rote.sessions.events import Events
 from rote.sessions.held import Held, held_by
+from rote.sessions.journal import Journal, Known
 from rote.sessions.layers import Fetch, Layer
 from rote.sessions.moves import Moves
 from rote.sessions.pending import Fate, Maker, Pending, fate_of
@@ -41,6 +45,8 @@ from rote.space.transaction_port import TransactionPort
 from rote.values import Json, canonical, check_key
 from rote.values.session_limits import SESSION_EVENTS_MAX, SESSION_TRANSACTIONS_MAX
 
+# Errors after which nobody may go on with a session.
+_FINAL = (SessionRevoked, SessionExpired, Diverged)
 LineState = Literal["connecting", "online", "offline", "ended"]
 
 
@@ -55,9 +61,11 @@ class Replica:
         watches: Mapping[str, Any] | None = None,
         clock: Clock | None = None,
         is_remote: bool = False,
+        journal: Journal | None = None,
     ) -> None:
         """watches  queries by name: what they show is held
         clock    of this client; None: that of the store, in this process
+        journal  keeps what a crash must not take
         """
         self.port = port
         self.space = space
@@ -80,13 +88,31 @@ class Replica:
         # Commits that a function makes again, with the version that it must see.
         self._to_make_again: list[tuple[Fate, int]] = []
         self._made_again: Fate | None = None
+        self._making: int | None = None  # the version that a commit has seen which is being made
+        self.is_folded = False  # whether exactly these watches are held at the confirmed version
+        self.journal = journal
+        self._erased = 0  # the version of the newest erasure that is known
+
+    def restore(self, known: Known) -> None:
+        """Go on with what a journal knows."""
+        with self.changed:
+            head = known.head or self.stack.head
+            self.confirmed = self._confirmed(head, known.held)
+            self.is_begun = known.head is not None
+            self.is_folded = self.is_begun and known.is_watched
+            fates = [(self._pending(layer, None), version) for layer, version in known.commits]
+            self.stack.restore(head, known.decided, fates)
+
+    def _pending(self, layer: Layer, maker: Maker | None) -> Fate:
+        load, withdraw = self._load, self._withdraw
+        return fate_of(Pending(layer, self.changed, load=load, withdraw=withdraw, maker=maker))
 
     def _confirmed(self, head: Head, held: Held) -> ConfirmedPort:
         check = self._check_online if self._is_remote else None
         return ConfirmedPort(self.port, head, held, clock=self._clock, check=check)
 
     def _check_online(self) -> None:
-        if self.state != "online":
+        if self.state not in {"online", "connecting"}:
             raise Unavailable("this session is offline, and does not hold this; watch it")
 
     def _fetch(self, view: View) -> Fetch:
@@ -105,10 +131,10 @@ class Replica:
 
     def begin(self, branch: str) -> tuple[TransactionPort, ViewPort]:
         """Return the port of a transaction on the view as it is now, and the view."""
-        view = self.view(branch)
-        port = TransactionPort(view, self.space, branch)
         with self.changed:
             self.check_not_ended()
+            view = self.view(branch)
+            port = TransactionPort(view, self.space, branch)
             size = len(self._transactions) + 1
             if size > SESSION_TRANSACTIONS_MAX:
                 raise LimitExceeded(
@@ -126,8 +152,10 @@ class Replica:
 
     def basis(self) -> int:
         """Return the lowest version that a later commit may have seen; the caller holds `changed`."""
-        opened = [port.view.version or 0 for port in self._transactions]
-        return min([self.stack.basis(), *opened])
+        seen = [port.view.version or 0 for port in self._transactions]
+        if self._making is not None:
+            seen.append(self._making)
+        return min([self.stack.basis(), *seen])
 
     def check_not_ended(self) -> None:
         if self.state == "ended":
@@ -146,8 +174,13 @@ class Replica:
     ) -> Pending:
         """Lay a commit over the view; raise what cannot apply there."""
         with self._writing:
-            view = self.view(branch)
-            return self._make(view, view, operations, reads or (), key=key, meta=meta).pending
+            with self.changed:
+                view = self.view(branch)
+                self._making = view.version
+            try:
+                return self._make(view, view, operations, reads or (), key=key, meta=meta).pending
+            finally:
+                self._making = None
 
     def commit(
         self,
@@ -197,26 +230,39 @@ class Replica:
         check_size(parse_operations(buffer.operations), told)
         named = self._named(now, seen, reads)
         names = sorted({local for read in named for local in read.get("layers", ())})
+        sent = Transact(
+            self.stack.made + 1, seen.version, buffer.operations, seen.branch, named, key, meta
+        )
+        ids = frozenset([each["id"] for each in buffer.operations])
+        size = buffer.size_bytes + len(told or b"")
+        layer = Layer(sent, now.now().now, size, ids, tuple(names))
         with self.changed:
-            self.check_not_ended()
-            dead = [layer.local for layer in seen.layers() if layer.is_dead]
-            refused = [local for local in names if local in dead]
-            if refused:
-                raise DependencyRejected(refused[0])
-            sent = Transact(
-                self.stack.made + 1, seen.version, buffer.operations, seen.branch, named, key, meta
-            )
-            size = buffer.size_bytes + len(told or b"")
-            ids = frozenset([each["id"] for each in buffer.operations])
-            layer = Layer(sent, now.now().now, size, ids, tuple(names))
-            self.stack.check_room(size)
-            if again is None:
-                pending = Pending(
-                    layer, self.changed, load=self._load, withdraw=self._withdraw, maker=maker
-                )
-                fate = fate_of(pending)
+            self._check_layer(layer, seen)
+        if self.journal is not None:
+            self.journal.add(layer)
+        return self._lay(layer, seen, maker, again)
+
+    def _check_layer(self, layer: Layer, seen: ViewPort) -> None:
+        """Raise when a commit cannot be laid over the view any more."""
+        self.check_not_ended()
+        dead = [each.local for each in seen.layers() if each.is_dead and each.local in layer.names]
+        if dead:
+            raise DependencyRejected(min(dead))
+        self.stack.check_room(layer.size_bytes)
+
+    def _lay(self, layer: Layer, seen: ViewPort, maker: Maker | None, again: Fate | None) -> Fate:
+        """Lay a commit over the view, once it is kept."""
+        with self.changed:
+            try:
+                self._check_layer(layer, seen)  # once more, because to keep it takes a while
+            except RoteError:
+                if self.journal is not None:
+                    self.journal.remove(layer.local)
+                raise
+            fate = again
+            if fate is None:
+                fate = self._pending(layer, maker)
             else:
-                fate = again
                 fate.layer = layer
             self.stack.push(fate)
             self.changed.notify_all()
@@ -312,6 +358,10 @@ class Replica:
     def decide(self, verdict: Verdict) -> None:
         with self.changed:
             laid = self.stack.decide(verdict)
+            dead = self.stack.take_dead()
+            if laid is not None and self.journal is not None:
+                version = verdict.version if verdict.accepted else None
+                self.journal.decide(verdict.local, version, dead)
             if verdict.accepted:
                 self._moves.accepted(verdict.local, verdict.version)
             if laid is not None and laid.layer.is_dead and laid.fate.status == "pending":
@@ -323,6 +373,9 @@ class Replica:
     def refuse(self, local: int, error: RoteError) -> None:
         """Take a commit off the stack that cannot be decided; the caller holds `changed`."""
         self.stack.reject(local, error, self.stack.head.version)
+        dead = self.stack.take_dead()
+        if self.journal is not None:
+            self.journal.bury(dead)
         self._rejected_now()
         self.changed.notify_all()
 
@@ -333,7 +386,12 @@ class Replica:
         """
         held = self.confirmed.held
         after = held if told is None else held.after(told)
+        if self.journal is not None:
+            erased = 0 if told is None else told.erased
+            self.journal.step(head, told, after, is_erasing=erased > self._erased)
+            self._erased = max(erased, self._erased)
         with self.changed:
+            self.is_folded = True
             written = () if told is None else after.written
             self._moves.step(written, head.version, is_read=len(self._transactions) > 0)
             self.confirmed = self._confirmed(head, after)
@@ -355,6 +413,8 @@ class Replica:
             if self.state == "ended":
                 return
             self.error = error
+            if self.journal is not None and isinstance(error, _FINAL):
+                self.journal.end(error)
             reason = error or Unavailable("the session was closed before it was decided")
             self._has_lost = self.stack.lose(reason)
             for fate, _ in self._to_make_again:

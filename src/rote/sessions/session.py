@@ -280,9 +280,15 @@ class Session(Transacting):
         self._exchange.resume()
 
     def close(self) -> None:
-        """End the session; commits that are not decided are `unknown`, and may have been applied."""
-        self._exchange.close(forget=True)
+        """End the session; commits that are not decided are `unknown`, and may have been applied.
+
+        A journal keeps them, for who opens it again.
+        """
+        journal = self._replica.journal
+        self._exchange.close(forget=journal is None)
         self._replica.end(None)
+        if journal is not None:
+            journal.close()
 
     def __enter__(self) -> Self:
         return self
@@ -305,6 +311,8 @@ class Session(Transacting):
         except Unavailable as late:
             if late.code != "timeout":
                 raise
+            if self._replica.journal is not None:
+                return
             undecided = [each.local for each in self.pending if each.status == "pending"]
             if undecided:
                 raise Unavailable(

@@ -19,6 +19,7 @@ from rote.errors import (
     LimitExceeded,
     RoteError,
     Unavailable,
+    Withdrawn,
 )
 from rote.sessions.events import Events
 from rote.sessions.layers import Fetch, Fold, Layer
@@ -53,7 +54,24 @@ class Stack:
         self._accepted: dict[int, tuple[Laid, int]] = {}  # with their versions
         self._size_bytes = 0  # of those that wait
         self._rejected: list[Fate] = []
+        self._newly_dead: list[int] = []
         self._folds: dict[str, Fold] = {}  # by branch
+
+    def restore(self, head: Head, decided: int, fates: list[tuple[Fate, int | None]]) -> None:
+        """Begin with commits from before, each with its version if it was accepted."""
+        self.head, self.decided, self.made = head, decided, decided
+        for fate, version in fates:
+            laid = Laid(fate.layer, fate)
+            local = laid.layer.local
+            if version is not None:
+                fate.accept(version, None)
+                self._accepted[local] = laid, version
+                continue
+            self.made = local
+            self._waiting[local] = laid
+            self._size_bytes += laid.layer.size_bytes
+            if laid.layer.is_dead:
+                fate.reject(Withdrawn("it was rejected before this session was opened again"))
 
     # -- looking -----------------------------------------------------------------------------------
 
@@ -172,11 +190,17 @@ class Stack:
         for each, reason in dead.items():
             laid = self._waiting[each]
             laid.layer.is_dead = True
+            self._newly_dead.append(each)
             laid.fate.reject(reason)
             if laid.fate.status == "rejected":
                 self._rejected.append(laid.fate)
             self._folds.pop(laid.branch, None)
             self._events.add("reverted", local=each, version=version, error=reason)
+
+    def take_dead(self) -> list[int]:
+        """Return the commits that have died since the last call."""
+        taken, self._newly_dead = self._newly_dead, []
+        return taken
 
     def take_rejected(self) -> list[Fate]:
         """Return the commits that were rejected for good since the last call."""

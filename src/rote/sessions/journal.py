@@ -1,0 +1,336 @@
+"""The journal of a session: a SQLite file that goes on after a crash of its client, offline too.
+
+    facts     what the session is of, what opens it again, the last verdict, the confirmed version
+    commits   own commits that are not integrated, with the versions of those that were accepted
+    held      what the watches show at the confirmed version
+
+A commit is synced before its call returns, a token before the next message, verdicts before they are
+acknowledged; a step and its version are one transaction. Values are in clear, for the owner of the file
+alone, and those that are deleted are overwritten. One process holds a journal at a time.
+
+Frozen: the tables, and what is in them: docs/formats/journal.md.
+"""
+
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+from msgspec import Struct, structs
+
+from rote.contract import Head, State
+from rote.contract.sync import Sync, Transact
+from rote.errors import (
+    Busy,
+    Corrupt,
+    InvalidInput,
+    RoteError,
+    Unavailable,
+    disk_full,
+    system_failure,
+)
+from rote.sessions.held import Held, HeldWatch, held_by
+from rote.sessions.layers import Layer
+from rote.values import canonical, decode_canonical
+from rote.values.limits import DEPTH_MAX
+
+FORMAT = "rote-journal/1"
+_TABLES = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE commits (
+  local INTEGER PRIMARY KEY, body BLOB NOT NULL, version INTEGER, is_dead INTEGER NOT NULL
+);
+CREATE TABLE held (
+  watch TEXT NOT NULL, id TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (watch, id)
+) WITHOUT ROWID;
+"""
+_LEVELS = 3 * DEPTH_MAX  # a value in an operation, in a commit, in a row
+
+
+class Known(Struct):
+    """All that a journal knows when it is opened."""
+
+    session: str | None
+    token: str | None
+    decided: int
+    head: Head | None  # None: nothing was confirmed yet
+    held: Held
+    is_watched: bool  # whether the held states are those of the watches that were asked for
+    commits: list[tuple[Layer, int | None]]  # with the versions of accepted ones
+    ended: RoteError | None
+
+
+class Journal:
+    """An open journal. Any thread may write; one after the other."""
+
+    def __init__(self, path: Path, owner: Mapping[str, str | None]) -> None:
+        """owner  what the session is of: the server, the space, and who calls where that is known"""
+        self._path = path
+        self._mutex = threading.Lock()
+        self._database: apsw.Connection | None = None
+        with self._translated("open"):
+            self._database = _opened(path)
+            self._begin(owner)
+
+    def close(self) -> None:
+        with self._mutex:
+            database, self._database = self._database, None
+        if database is not None:
+            database.close()
+
+    # -- opening -----------------------------------------------------------------------------------
+
+    def _begin(self, owner: Mapping[str, str | None]) -> None:
+        """Make the tables of a new file, or check that this one is of the same session."""
+        try:
+            if not self._all("SELECT 1 FROM sqlite_schema LIMIT 1"):
+                with self._writing(synced=True) as database:
+                    database.execute(_TABLES)
+                    self._put(database, format=FORMAT, decided=0, **owner)
+                return
+            known = self._facts()
+            if known.get("format") != FORMAT:
+                raise InvalidInput(f"{self._path} is no journal of a session")
+            for name, value in owner.items():
+                if None not in (value, known.get(name)) and known[name] != value:
+                    raise InvalidInput(
+                        f"the journal {self._path} is of another {name}: {known[name]}; take another"
+                        " file for another session",
+                        argument="journal",
+                    )
+        except apsw.SQLError:
+            self.close()
+            raise InvalidInput(f"{self._path} is no journal of a session") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, watches: Mapping[str, Any]) -> Known:
+        """Return all that is known; what other watches have shown is dropped."""
+        with self._translated("read"):
+            facts = self._facts()
+            is_watched = facts.get("watches") == dict(watches)
+            if not is_watched:
+                with self._writing(synced=True) as database:
+                    database.execute("DELETE FROM held")
+                    self._put(database, watches=dict(watches))
+            head = facts.get("head")
+            ended = facts.get("ended")
+            return Known(
+                session=facts.get("session"),
+                token=facts.get("token"),
+                decided=facts["decided"],
+                head=None if head is None else Head(*head),
+                held=self._held(watches, is_whole=is_watched and head is not None),
+                is_watched=is_watched,
+                commits=[
+                    (_layer_in(decode_canonical(body), is_dead=bool(is_dead)), version)
+                    for body, version, is_dead in self._all(
+                        "SELECT body, version, is_dead FROM commits ORDER BY local"
+                    )
+                ],
+                ended=None if ended is None else RoteError.from_dict(ended),
+            )
+
+    def _facts(self) -> dict[str, Any]:
+        rows = self._all("SELECT name, value FROM facts")
+        return {name: decode_canonical(value) for name, value in rows}
+
+    def _held(self, watches: Mapping[str, Any], *, is_whole: bool) -> Held:
+        found = dict(held_by(watches).watches)
+        cut = self._facts().get("cut", [])
+        for name, watch in found.items():
+            shown = {}
+            for id, body in self._all("SELECT id, body FROM held WHERE watch = ?", (name,)):
+                value, exists, version, hash = decode_canonical(body)
+                shown[id] = State(id, value, exists, version, hash)
+            is_known = is_whole and name not in cut
+            found[name] = HeldWatch(watch.query, watch.branch, shown, is_known)
+        return Held(found)
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def add(self, layer: Layer) -> None:
+        """Keep a commit; it survives a power cut once this returns."""
+        with self._translated("write"), self._writing(synced=True) as database:
+            body = canonical(_told(layer), depth_max=_LEVELS)
+            database.execute("INSERT INTO commits VALUES (?, ?, NULL, 0)", (layer.local, body))
+
+    def remove(self, local: int) -> None:
+        """Forget a commit that was never laid over the view."""
+        with self._translated("write"), self._writing(synced=True) as database:
+            database.execute("DELETE FROM commits WHERE local = ?", (local,))
+
+    def open(self, session: str | None, token: str | None) -> None:
+        """Keep what opens the session again."""
+        with self._translated("write"), self._writing(synced=True) as database:
+            self._put(database, session=session, token=token)
+
+    def decide(self, local: int, version: int | None, dead: Sequence[int]) -> None:
+        """Keep a verdict.
+
+        version  of the accepted commit; None: it was rejected
+        dead     commits that wait, and will be rejected for it
+        """
+        with self._translated("write"), self._writing(synced=False) as database:
+            self._put(database, decided=local)
+            if version is None:
+                database.execute("DELETE FROM commits WHERE local = ?", (local,))
+            else:
+                database.execute("UPDATE commits SET version = ? WHERE local = ?", (version, local))
+            self._bury(database, dead)
+
+    def bury(self, dead: Sequence[int]) -> None:
+        """Keep that commits are never applied; they wait for their verdicts."""
+        with self._translated("write"), self._writing(synced=True) as database:
+            self._bury(database, dead)
+
+    def _bury(self, database: apsw.Connection, dead: Sequence[int]) -> None:
+        database.executemany(
+            "UPDATE commits SET is_dead = 1 WHERE local = ?", [(local,) for local in dead]
+        )
+
+    def step(self, head: Head, told: Sync | None, held: Held, *, is_erasing: bool) -> None:
+        """Keep a step, and let go of the commits that it shows.
+
+        held        what is held after it
+        is_erasing  whether something was erased: nothing of it stays in the file
+        """
+        with self._translated("write"):
+            with self._writing(synced=is_erasing) as database:
+                self._put(database, head=[head.version, head.hash, head.at])
+                database.execute("DELETE FROM commits WHERE version <= ?", (head.version,))
+                for name, part in () if told is None else told.watches.items():
+                    watch = held.watches.get(name)
+                    if watch is not None:
+                        gone = None if part.start is None else part.removes
+                        self._hold(database, name, watch, gone, self._shown(part.upserts, told))
+                cut = [name for name, watch in held.watches.items() if not watch.is_whole]
+                self._put(database, cut=cut)
+            if is_erasing and self._database is not None:
+                self._database.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    @staticmethod
+    def _shown(upserts: Sequence[int], told: Sync | None) -> list[str]:
+        states = () if told is None else told.states
+        return [_id_of(bytes(states[place])) for place in upserts]
+
+    @staticmethod
+    def _hold(
+        database: apsw.Connection,
+        name: str,
+        watch: HeldWatch,
+        gone: Sequence[str] | None,
+        shown: Sequence[str],
+    ) -> None:
+        """Write what a watch shows otherwise; `gone` None: it shows nothing that it did before."""
+        if gone is None:
+            database.execute("DELETE FROM held WHERE watch = ?", (name,))
+        else:
+            database.executemany(
+                "DELETE FROM held WHERE watch = ? AND id = ?", [(name, id) for id in gone]
+            )
+        rows = []
+        for id in shown:
+            state = watch.shown[id]
+            body = canonical(
+                [state.value, state.exists, state.version, state.hash], depth_max=_LEVELS
+            )
+            rows.append((name, id, body))
+        database.executemany("INSERT OR REPLACE INTO held VALUES (?, ?, ?)", rows)
+
+    def sync(self) -> None:
+        """Make all that was kept survive a power cut."""
+        with self._translated("write"), self._writing(synced=True) as database:
+            self._put(database, synced=True)
+
+    def end(self, error: RoteError) -> None:
+        """Keep why the session has ended: nobody goes on with it by itself."""
+        with self._translated("write"), self._writing(synced=True) as database:
+            self._put(database, ended=error.to_dict())
+
+    # -- the database ------------------------------------------------------------------------------
+
+    def _all(self, statement: str, bound: Sequence[Any] = ()) -> list[Any]:
+        with self._mutex:
+            return list(self._open().execute(statement, bound))
+
+    def _open(self) -> apsw.Connection:
+        if self._database is None:
+            raise Unavailable(f"the journal {self._path} is closed")
+        return self._database
+
+    @contextmanager
+    def _writing(self, *, synced: bool) -> Iterator[apsw.Connection]:
+        """Give a transaction; a synced one makes all before it durable, too."""
+        with self._mutex:
+            database = self._open()
+            database.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
+            with database:
+                yield database
+
+    @staticmethod
+    def _put(database: apsw.Connection, **facts: Any) -> None:
+        database.executemany(
+            "INSERT OR REPLACE INTO facts VALUES (?, ?)",
+            [(name, canonical(value)) for name, value in facts.items()],
+        )
+
+    @contextmanager
+    def _translated(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (apsw.BusyError, apsw.LockedError):
+            raise Busy(f"another session holds the journal {self._path}") from None
+        except apsw.NotADBError:
+            raise InvalidInput(f"{self._path} is no journal of a session") from None
+        except apsw.CorruptError:
+            raise Corrupt(f"the journal {self._path} is damaged") from None
+        except apsw.FullError:
+            raise disk_full(f"cannot {what} the journal", self._path) from None
+        except OSError as error:
+            raise system_failure(f"cannot {what} the journal", error, self._path) from error
+        except apsw.Error as error:
+            raise Unavailable(f"cannot {what} the journal {self._path}: {error}") from None
+
+
+def _opened(path: Path) -> apsw.Connection:
+    """Return the database of a file that only its owner may read."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+    database = apsw.Connection(str(path))
+    try:
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        database.execute("PRAGMA secure_delete = ON")
+        database.execute("PRAGMA journal_mode = WAL")
+        # The lock is taken by the first transaction, and held to the end.
+        database.execute("BEGIN IMMEDIATE; COMMIT")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _told(layer: Layer) -> dict[str, Any]:
+    sent = structs.asdict(layer.sent)
+    return {"sent": sent, "now": layer.now, "size": layer.size_bytes, "names": list(layer.names)}
+
+
+def _layer_in(told: Mapping[str, Any], *, is_dead: bool) -> Layer:
+    sent = Transact(**told["sent"])
+    ids = frozenset([operation["id"] for operation in sent.operations])
+    return Layer(
+        sent, told["now"], told["size"], ids, tuple(told["names"]),
+        was_sent=True, is_dead=is_dead,
+    )  # fmt: skip
+
+
+def _id_of(state: bytes) -> str:
+    told: Any = decode_canonical(state)
+    return str(told["id"])

@@ -1,0 +1,269 @@
+"""Journals: a session goes on after its client has crashed, and offline."""
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rote
+from rote.errors import (
+    Busy,
+    Conflict,
+    DependencyRejected,
+    InvalidInput,
+    SessionRevoked,
+    Unavailable,
+)
+from rote.sessions.session import Session
+from rote.space import Space
+from tests.unit.sessions.conftest import SECONDS, WATCH
+
+A, B, C = "urn:a", "urn:b", "urn:c"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "session.journal"
+
+
+def crash(session: Session) -> None:
+    """Leave a session as a killed process would: nothing is sent, and nothing is given back."""
+    session.pause()
+    session._exchange.close(forget=False)
+    journal = session._replica.journal
+    assert journal is not None
+    journal.close()
+
+
+def opened(space: Space, path: Path, watch: Any = WATCH) -> Session:
+    return space.session(watch=watch, journal=path, timeout=SECONDS)
+
+
+def test_what_was_not_decided_is_sent_after_a_crash(space: Space, path: Path) -> None:
+    first = opened(space, path)
+    first.set(A, 1)
+    first.flush(SECONDS)
+    first.pause()
+    first.set(B, {"n": 1})
+    with first.transaction() as tx:
+        tx.set(C, tx.get(B))
+    crash(first)
+    assert space.get(B) is None
+    with opened(space, path) as again:
+        assert (again.get(A), again.get(B), again.get(C)) == (1, {"n": 1}, {"n": 1})
+        assert again.flush(SECONDS) == []
+        assert again.set("urn:d", 1).local == 4
+    written = [commit.facts[0].id for commit in space.log()]
+    assert written == [A, B, C, "urn:d"]
+
+
+def test_a_session_goes_on_offline_with_what_it_holds(space: Space, path: Path) -> None:
+    space.set(A, 1)
+    first = opened(space, path)
+    first.pause()
+    first.set(B, 2)
+    crash(first)
+    again = Offline(space, path)
+    assert (again.session.version, again.session.get(A), again.session.get(B)) == (1, 1, 2)
+    assert [state.id for state in again.session.scan("urn:")] == [A, B]
+    assert [pending.local for pending in again.session.pending] == [1]
+    again.session.set(C, 3)
+    crash(again.session)
+    with opened(space, path) as last:
+        assert last.flush(SECONDS) == []
+        assert space.get(C) == 3
+
+
+class Offline:
+    """A session that is opened while the store cannot be reached."""
+
+    def __init__(self, space: Space, path: Path) -> None:
+        sessions: Any = space._home.sessions
+        begun = getattr(sessions, "_sessions", sessions)
+        linker, begun._linker = begun._linker, self
+        try:
+            self.session = opened(space, path)
+            self.session.pause()
+        finally:
+            begun._linker = linker
+
+    def connect(self, _: Any) -> Any:
+        raise Unavailable("no network")
+
+
+def test_what_was_rejected_stays_rejected(space: Space, path: Path) -> None:
+    first = opened(space, path)
+    first.pause()
+    with first.transaction() as tx:
+        tx.set(B, tx.get(A))
+    with first.transaction() as tx:
+        tx.set(C, tx.get(B))
+    crash(first)
+    space.set(A, "changed")
+    with opened(space, path) as again:
+        told = again.flush(SECONDS)
+        assert [type(pending.error) for pending in told] == [Conflict, DependencyRejected]
+    with opened(space, path) as last:
+        assert last.pending == ()
+        assert last.set(A, 1).local == 3
+
+
+def test_a_commit_that_was_taken_back_is_not_sent_after_a_crash(space: Space, path: Path) -> None:
+    first = opened(space, path)
+    first.pause()
+    assert first.set(A, 1).cancel()
+    crash(first)
+    with opened(space, path) as again:
+        assert again.get(A) is None
+        again.set(B, 1)
+    assert [commit.facts[0].id for commit in space.log()] == [B]
+
+
+def test_an_accepted_commit_shows_until_a_step_has_it(space: Space, path: Path) -> None:
+    first = opened(space, path)
+    made = first.set(A, 1)
+    made.wait(SECONDS)
+    crash(first)
+    with opened(space, path) as again:
+        assert again.get(A) == 1
+        again.flush(SECONDS)
+        assert again.read(A).version == 1
+    assert space.version == 1
+
+
+def test_other_watches_begin_from_nothing(space: Space, path: Path) -> None:
+    space.set(A, 1)
+    with opened(space, path):
+        pass
+    with opened(space, path, {"select": {A: {}}}) as again:
+        for _ in again.watch({"select": {A: {}}}, timeout=SECONDS):
+            if again.get(A) == 1:
+                break
+    with opened(space, path, None) as last:
+        assert last.get(A) == 1
+
+
+def space_url(stores: dict[str, Any], space: Space) -> str:
+    return str(stores["here" if space._home.verbs is None else "served"].url)
+
+
+def other_space(stores: dict[str, Any], space: Space) -> Space:
+    """Return another space of the same store."""
+    [store] = [each for each in stores.values() if each.url == space_url(stores, space)]
+    other: Space = store.space(f"{space.name}-other")
+    return other
+
+
+def test_a_journal_of_another_session_is_refused(
+    space: Space, path: Path, stores: dict[str, Any]
+) -> None:
+    with opened(space, path):
+        pass
+    with pytest.raises(InvalidInput, match="another space"):
+        opened(other_space(stores, space), path)
+    for elsewhere in (store for store in stores.values() if store.url != space_url(stores, space)):
+        with pytest.raises(InvalidInput, match="another server"):
+            opened(elsewhere.space(space.did), path)
+    path.write_bytes(b"not a journal" * 100)
+    with pytest.raises(InvalidInput, match="no journal"):
+        opened(space, path)
+
+
+def test_a_journal_that_somebody_holds_is_busy(space: Space, path: Path) -> None:
+    with opened(space, path), pytest.raises(Busy):
+        opened(space, path)
+    with opened(space, path):
+        pass
+
+
+def test_only_its_owner_may_read_a_journal(space: Space, path: Path) -> None:
+    with opened(space, path) as session:
+        session.set(A, 1)
+        for file in path.parent.iterdir():
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_session_that_was_taken_over_does_not_go_on(space: Space, path: Path) -> None:
+    first = opened(space, path)
+    first.pause()
+    first.set(A, 1)
+    first._replica.end(SessionRevoked("taken over"))
+    crash(first)
+    with pytest.raises(SessionRevoked):
+        opened(space, path)
+    assert space.get(A) is None
+
+
+def test_a_block_that_is_left_keeps_what_was_not_decided(space: Space, path: Path) -> None:
+    with space.session(watch=WATCH, journal=path, timeout=0.1) as session:
+        session.pause()
+        session.set(A, 1)
+    with opened(space, path) as again:
+        again.flush(SECONDS)
+    assert space.get(A) == 1
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_nothing_of_what_was_erased_stays_in_the_file(
+    space: Space, path: Path, is_large: bool
+) -> None:
+    secret = "secret" * (5_000 if is_large else 1)
+    space.set(A, secret)
+    with opened(space, path) as session:
+        assert session.get(A) == secret
+        holding = [file for file in path.parent.iterdir() if b"secret" in file.read_bytes()]
+        assert holding
+        space.erase(A, reason="asked to")
+        for _ in session.watch(WATCH, timeout=SECONDS):
+            if session.get(A) is None:
+                break
+        assert [file for file in path.parent.iterdir() if b"secret" in file.read_bytes()] == []
+
+
+def test_a_full_disk_makes_no_layer(
+    space: Space, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(space, path) as session:
+        session.set(A, 1)
+        session.flush(SECONDS)
+        database: Any = session._replica.journal._database  # type: ignore[union-attr]
+        pages = database.execute("PRAGMA page_count").fetchone()[0]
+        database.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(Unavailable):
+            session.set(B, "x" * 100_000)
+        assert session.get(B) is None
+        assert session.pending == ()
+        database.execute("PRAGMA max_page_count = 100000")
+        session.set(B, 2)
+        assert session.flush(SECONDS) == []
+    assert space.get(B) == 2
+
+
+def test_a_journal_takes_every_value(space: Space, path: Path) -> None:
+    values = [1.5, -0.0, 2**53 - 1, "é\u2028\U0001f600", [None, True, {}], {"": [[]]}]
+    deep: Any = 1
+    for _ in range(60):
+        deep = [deep]
+    first = opened(space, path)
+    first.pause()
+    first.transact(
+        [{"op": "set", "id": A, "value": values}, {"op": "set", "id": B, "value": deep}],
+        meta={"m": deep},
+    )
+    crash(first)
+    with opened(space, path) as again:
+        assert (again.get(A), again.get(B)) == (values, deep)
+        again.flush(SECONDS)
+    assert (space.get(A), space.get(B)) == (values, deep)
+
+
+def test_a_session_goes_on_from_day_to_day(tmp_path: Path) -> None:
+    for number in range(3):
+        with (
+            rote.open(tmp_path / "s.db") as store,
+            store.space("s").session(journal=tmp_path / "j") as session,
+        ):
+            assert session.set(A, number).local == number + 1
+    with rote.open(tmp_path / "s.db") as store:
+        assert store.space("s").get(A) == 2
