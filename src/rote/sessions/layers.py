@@ -90,10 +90,26 @@ class Fold:
             for id in layer.ids:
                 self._writers.setdefault(id, []).append(layer.local)
 
-    def layers(self, until: int) -> list[Layer]:
-        """Return the layers up to a local, in order."""
+    def layer(self, local: int) -> Layer | None:
+        return self._layers.get(local)
+
+    def overlapping(self, read: Mapping[str, Any], after: int, until: int) -> list[Layer]:
+        """Return the layers above a local, up to another, that write what a read has seen, in order."""
         with self.lock:
-            return [layer for local, layer in self._layers.items() if local <= until]
+            if "id" in read:
+                locals = self._writers.get(read["id"], [])
+            else:
+                start, end = _span(read)
+                found = {
+                    local
+                    for id, locals in self._writers.items()
+                    if id >= start and (end is None or id < end)
+                    for local in locals
+                }
+                locals = sorted(found)
+            within = locals[bisect_right(locals, after) : bisect_right(locals, until)]
+            layers = [self._layers[local] for local in within]
+        return [layer for layer in layers if layer.overlaps(read)]
 
     def written(self, until: int) -> list[str]:
         """Return the entities that layers up to a local write."""
@@ -132,8 +148,11 @@ class Fold:
         seen = {id}
         ahead = [id]
         while ahead:
-            for local in self._writers.get(ahead.pop(), ()):
-                if local > until or local in needed or local in self._effects:
+            locals = self._writers.get(ahead.pop(), [])
+            for local in reversed(locals[: bisect_right(locals, until)]):
+                if local in self._effects:
+                    break  # and so are those below it
+                if local in needed:
                     continue
                 needed.add(local)
                 further = self._layers[local].ids - seen

@@ -129,14 +129,17 @@ class Replica:
                 self.confirmed, self.space, branch, stack.head, fold=fold, until=stack.made
             )
 
-    def begin(self, branch: str) -> tuple[TransactionPort, ViewPort]:
-        """Return the port of a transaction on the view as it is now, and the view."""
+    def begin(self, branch: str, *, is_counted: bool = True) -> tuple[TransactionPort, ViewPort]:
+        """Return the port of a transaction on the view as it is now, and the view.
+
+        is_counted  whether it is a user's, who may forget to end it
+        """
         with self.changed:
             self.check_not_ended()
             view = self.view(branch)
             port = TransactionPort(view, self.space, branch)
             size = len(self._transactions) + 1
-            if size > SESSION_TRANSACTIONS_MAX:
+            if is_counted and size > SESSION_TRANSACTIONS_MAX:
                 raise LimitExceeded(
                     "the open transactions of a session",
                     size=size,
@@ -245,9 +248,10 @@ class Replica:
     def _check_layer(self, layer: Layer, seen: ViewPort) -> None:
         """Raise when a commit cannot be laid over the view any more."""
         self.check_not_ended()
-        dead = [each.local for each in seen.layers() if each.is_dead and each.local in layer.names]
-        if dead:
-            raise DependencyRejected(min(dead))
+        for local in layer.names:
+            named = seen.fold.layer(local)
+            if named is not None and named.is_dead:
+                raise DependencyRejected(local)
         self.stack.check_room(layer.size_bytes)
 
     def _lay(self, layer: Layer, seen: ViewPort, maker: Maker | None, again: Fate | None) -> Fate:
@@ -275,18 +279,19 @@ class Replica:
         parse_reads(list(reads), seen.branch)
         named: list[dict[str, Any]] = []
         conflicts: list[ReadConflict] = []
-        since = now.layers_after(seen.until)
         for read in reads:
             branch = read.get("branch", seen.branch)
             is_here = branch == seen.branch
-            layers = seen.layers() if is_here else self.view(branch).layers()
-            own = [layer.local for layer in layers if layer.overlaps(read)]
+            own = [
+                each.local for each in (seen if is_here else self.view(branch)).overlapping(read)
+            ]
             told = {**read, "layers": own} if own else dict(read)
             if own and is_here and read["version"] == 0 and "id" in read:
                 # What a layer wrote reads with version 0: it is the view that was seen.
                 told["version"] = seen.version
             named.append(told)
-            conflict = self._conflict(told, branch, seen.until, since if is_here else ())
+            is_overtaken = is_here and now.overlapping(read, seen.until) != []
+            conflict = self._conflict(told, branch, seen.until, is_overtaken=is_overtaken)
             if conflict is not None:
                 conflicts.append(conflict)
         if conflicts:
@@ -294,13 +299,14 @@ class Replica:
         return named
 
     def _conflict(
-        self, read: Mapping[str, Any], branch: str, until: int, since: Sequence[Layer]
+        self, read: Mapping[str, Any], branch: str, until: int, *, is_overtaken: bool
     ) -> ReadConflict | None:
         """Return the conflict of a read with what is known to have been written since.
 
-        since  own commits after the last one that the reader has seen
+        until         the last own commit that the reader has seen
+        is_overtaken  whether a later one has written what it read
         """
-        if any(layer.overlaps(read) for layer in since):
+        if is_overtaken:
             return ReadConflict(
                 read.get("id"), read.get("prefix"), read.get("from"), read.get("to"), branch,
                 expected_version=read["version"], actual_version=0, actual_hash=None,

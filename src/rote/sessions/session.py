@@ -42,13 +42,16 @@ class Session(Transacting):
         *,
         timeout: float,
         branch: str,
+        closed: "Callable[[Session], None]",
     ) -> None:
+        """closed  is told when it has ended"""
         self.space = space  # the space itself, which sees nothing that is pending
         self._replica = replica
         self._exchange = exchange
         self._again = again
         self._timeout = timeout
         self._branch = branch
+        self._closed = closed
 
     # -- what it is --------------------------------------------------------------------------------
 
@@ -101,7 +104,7 @@ class Session(Transacting):
         check_branch_name(branch)
         other = Session(
             self.space.on(branch), self._replica, self._exchange, self._again,
-            timeout=self._timeout, branch=branch,
+            timeout=self._timeout, branch=branch, closed=self._closed,
         )  # fmt: skip
         other._view().read_many([])  # raises for a branch that the confirmed state does not have
         return other
@@ -197,8 +200,9 @@ class Session(Transacting):
         meta: Json = None,
         maker: Maker | None = None,
         again: Fate | None = None,
+        is_counted: bool = True,
     ) -> SessionTransaction:
-        port, view = self._replica.begin(self._branch)
+        port, view = self._replica.begin(self._branch, is_counted=is_counted)
         space = space_on(self.space, port, branch=self._branch)
         return SessionTransaction(
             self._replica, port, view, space, key=key, meta=meta, maker=maker, again=again
@@ -208,7 +212,7 @@ class Session(Transacting):
         for left in reversed(range(RECORD_ATTEMPTS_MAX)):
             is_called = False
             try:
-                with self._begin() as tx:
+                with self._begin(is_counted=False) as tx:
                     answer = call(tx.space)
                     is_called = True
             except Conflict:
@@ -289,6 +293,7 @@ class Session(Transacting):
         self._replica.end(None)
         if journal is not None:
             journal.close()
+        self._closed(self)
 
     def __enter__(self) -> Self:
         return self

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any
-from weakref import WeakSet
 
 from rote.contract import Clock, IdSource
 from rote.contract.links import Linker
@@ -39,7 +38,7 @@ class StoreSessions:
         self._randomness = randomness
         self._clock = clock
         self._owner = {"server": server, "principal": principal}
-        self._open: WeakSet[Session] = WeakSet()
+        self._open: set[Session] = set()
 
     def begin(
         self,
@@ -89,7 +88,10 @@ class StoreSessions:
             credentials=credentials,
         )
         again = Again(replica, name=space.name)
-        session = Session(space, replica, exchange, again, timeout=timeout, branch=space.branch)
+        session = Session(
+            space, replica, exchange, again,
+            timeout=timeout, branch=space.branch, closed=self._open.discard,
+        )  # fmt: skip
         exchange.start()
         try:
             if not replica.await_begin(timeout):

@@ -1,7 +1,8 @@
 """Views: the confirmed state of a branch with own layers laid over it, as a port."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 from rote.contract import Head, Port, Rehearsal, State, View
 from rote.contract.commands import Query, Read, Rehearse, Values
@@ -61,12 +62,10 @@ class ViewPort(OverlayPort):
     def version(self) -> int:
         return self._head.version
 
-    def layers(self) -> list[Layer]:
-        """Return the layers that it shows, or leaves out because they do not apply."""
-        return self.fold.layers(self.until)
-
-    def layers_after(self, local: int) -> list[Layer]:
-        return [layer for layer in self.layers() if layer.local > local]
+    def overlapping(self, read: Mapping[str, Any], after: int = 0) -> list[Layer]:
+        """Return the layers above a local that write what a read has seen; shown, or left out because
+        they do not apply."""
+        return self.fold.overlapping(read, after, self.until)
 
     def source(self) -> PortSource:
         """Return it as a source of answers to queries."""
