@@ -169,3 +169,12 @@ def test_two_agents_share_a_space_and_one_of_them_only_reads(tmp_path: Path) -> 
         "advisor: may not delete it: 403 denied",
         "the log names who wrote: None, token:listener",
     ]
+
+
+def test_two_agents_edit_one_plan_and_one_of_them_goes_offline() -> None:
+    lines = printed_by("shared_plan.py")
+    assert "Bob sees: book the hall" in lines
+    assert "Bob's plan:  ['[x] book the hall', '[ ] find a band']" in lines
+    assert "Bob is back; rejected: ['urn:plan:hall']" in lines
+    agreed = "['[ ] order a cake', '[ ] book the garden', '[ ] find a band']"
+    assert lines[-2:] == [f"Ada's plan:  {agreed}", f"Bob's plan:  {agreed}"]
