@@ -149,7 +149,7 @@ class History:
             [
                 {"op": "add", "path": "/list/0", "value": by},
                 {"op": "add", "path": "/list/1", "value": by},
-                {"op": "splice", "path": "/list", "index": 0, "remove": 1, "add": []},
+                {"op": "splice", "path": "/list", "index": 0, "remove": 2, "add": [by]},
                 {"op": "replace", "path": "/n/x", "value": by},
                 {"op": "replace", "path": "/by", "value": by},
             ]

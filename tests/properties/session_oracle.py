@@ -11,7 +11,7 @@ from rote.testing.naive_patch import apply_naively, tokens_of
 from rote.values import canonical
 
 SIDE = "side"  # the branch besides main
-_UNKNOWN = object()  # a value that was erased later
+UNKNOWN = object()  # a value that was erased later
 _MISSING = object()
 
 
@@ -32,7 +32,7 @@ class Logged:
 
     def may_change(self, read: Mapping[str, Any], line: str, version: int) -> bool:
         """Whether a commit wrote what was read, or an entity of which a part was read."""
-        return any(reads(read, id) for id in self._written(line, version))
+        return any(reads(read, id) for id in self.written(line, version))
 
     def must_change(self, read: Mapping[str, Any], line: str, version: int) -> bool:
         """Whether a commit wrote an entity that was read, or changed the part that was read."""
@@ -46,7 +46,7 @@ class Logged:
             _part(self._states[line][each].get(read["id"], _MISSING), read["path"])
             for each in (version - 1, version)
         )
-        if before is _UNKNOWN or after is _UNKNOWN:
+        if before is UNKNOWN or after is UNKNOWN:
             return False
         if before is _MISSING or after is _MISSING:
             return before is not after
@@ -57,7 +57,22 @@ class Logged:
         is_so = self._erased.get(version) in ids
         return is_so and line == "main", is_so
 
-    def _written(self, line: str, version: int) -> set[str]:
+    def state(self, line: str, version: int) -> dict[str, Any]:
+        """Return the values by id at a version; UNKNOWN for those that were erased later."""
+        return self._states[line][version]
+
+    def versions_of(self, ids: tuple[str, ...]) -> list[int]:
+        """Return the versions of the commits that wrote any of some ids; they must have written all."""
+        found = []
+        for version, commit in self.log.items():
+            wrote = {fact.id for fact in commit.facts}
+            if wrote & set(ids):
+                assert wrote >= set(ids), "a commit is there by half"
+                found.append(version)
+        return found
+
+    def written(self, line: str, version: int) -> set[str]:
+        """Return the ids that a commit wrote on a line."""
         if version in self._erased:
             return {self._erased[version]}
         commit = self.log[version]
@@ -76,10 +91,10 @@ class Logged:
                 if fact.op == "delete":
                     after.pop(fact.id, None)
                 elif fact.data is None:
-                    after[fact.id] = _UNKNOWN
+                    after[fact.id] = UNKNOWN
                 elif fact.op == "set":
                     after[fact.id] = fact.body
-                elif after[fact.id] is not _UNKNOWN:
+                elif after[fact.id] is not UNKNOWN:
                     operations: Any = fact.body
                     after[fact.id] = apply_naively(after[fact.id], operations)
         return after

@@ -13,8 +13,11 @@ from rote.server.sync.decisions import Decisions
 from rote.sessions import flow, sittings
 from rote.sessions.admission import admitted_reads
 from rote.sessions.desk import Desk
+from rote.sessions.exchange import Exchange
+from rote.sessions.layers import Fold, Layer
 from rote.sessions.rows import session_in
 from rote.sessions.sittings import GuardingPort, Sitting
+from rote.sessions.stack import Stack
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -123,3 +126,48 @@ def hash_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
 
     plain = GuardingPort.answer
     monkeypatch.setattr(GuardingPort, "answer", answer)
+
+
+# -- in the client ---------------------------------------------------------------------------------
+
+
+def name_no_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Layer, "overlaps", lambda self, read: False)
+
+
+def leave_dependents_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def alone(self: Stack, local: int, error: BaseException, version: int) -> None:
+        waiting, self._waiting = self._waiting, {local: self._waiting[local]}
+        reject(self, local, error, version)
+        self._waiting = waiting
+
+    reject = Stack.reject
+    monkeypatch.setattr(Stack, "reject", alone)
+
+
+def show_later_layers_to_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Fold.own
+    monkeypatch.setattr(Fold, "own", lambda self, id, until: own(self, id, 10**9))
+
+
+def integrate_without_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    def early(self: Stack) -> None:
+        for local, (laid, _) in list(self._accepted.items()):
+            del self._accepted[local]
+            self._folds.clear()
+            laid.fate.status = "integrated"
+
+    monkeypatch.setattr(Stack, "_integrate", early)
+
+
+def forget_what_was_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def follow(self: Exchange, link: Any) -> None:
+        self._replica.stack.decided = max(self._replica.stack.decided, self._next - 1)
+        plain(self, link)
+
+    plain = Exchange._follow
+    monkeypatch.setattr(Exchange, "_follow", follow)
+
+
+def take_refusals_for_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Exchange, "_take_refused", lambda self: self._refused.clear())

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from itertools import count
+from random import Random
 
 from rote.client.address import address_of
 from rote.client.calls import Calls
@@ -37,6 +38,7 @@ THREADS = 4
 # A frame of a schedule has 60 to 600 bytes: so a line is cut within the next few.
 CUT_BYTES_MAX = 800
 OPENING_BYTES_MAX = 900
+SOON_BYTES_MAX = 6_000
 
 
 class BreakingSocket(socket.socket):
@@ -99,11 +101,19 @@ class BreakingPool(Pool):
     """Makes connections that can break."""
 
     next_bytes: int | None = None  # the next one breaks when so many bytes have come
+    _random: Random | None = None
+
+    def break_some(self, random: Random) -> None:
+        """Let one in three break, somewhere."""
+        self._random = random
 
     def connect(self, deadline: float) -> socket.socket:
         made = BreakingSocket(super().connect(deadline))
         made.break_after(down=self.next_bytes)
         self.next_bytes = None
+        if self._random is not None and self._random.random() < 0.3:
+            up, down = (self._random.randrange(SOON_BYTES_MAX) for _ in range(2))
+            made.break_after(up=up, down=down)
         return made
 
 
@@ -111,6 +121,7 @@ class BreakingLinker(WireLinker):
     """A linker whose lines can break."""
 
     def __init__(self, url: str, token: str | None) -> None:
+        self.url, self.token = url, token
         self.pool = BreakingPool(address_of(url), now=time.monotonic)
         super().__init__(
             Calls(

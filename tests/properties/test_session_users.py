@@ -1,0 +1,154 @@
+"""Whatever links do, users of sessions see their writes at once, and lose or repeat none."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from random import Random
+
+import pytest
+
+from rote.errors import RoteError
+from rote.opening import open as open_store
+from rote.opening.sources import SystemClock, SystemIds
+from rote.server.sync import session as server_session
+from rote.sessions import exchange, flow, links
+from rote.sessions.links import LocalLinker
+from rote.sessions.store_sessions import StoreSessions
+from rote.space import Store
+from rote.space.sources import port_of_store
+from rote.testing.clocks import SteppingClock
+from rote.testing.sources import SeededIds
+from tests.lanes import examples
+from tests.properties import session_plants as plants
+from tests.properties import session_users
+from tests.properties.breaking_links import BreakingLinker
+from tests.properties.session_histories import CrashingPort
+from tests.properties.session_users import UserSchedule
+from tests.properties.session_wires import Ground, ground
+
+SCHEDULES = 40
+# What forty schedules have at least; with less they would prove little.
+LEAST = {
+    "accepted": 200,
+    "reads": 80,
+    "rejected by conflict": 40,
+    "rejected by dependency_rejected": 4,
+    "rejected by withdrawn": 5,
+    "at once": 10,
+    "made again": 15,
+    "cuts": 70,
+    "resumes": 100,
+    "lost openings": 10,
+    "unheard": 60,
+    "looks": 200,
+    "frames": 60,
+}
+WIRED = 10
+LEAST_WIRED = {"accepted": 50, "rejected by conflict": 5, "cuts": 10, "resumes": 15, "looks": 50}
+
+
+@pytest.fixture(autouse=True)
+def _without_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let steps and lines come as soon as they may."""
+    for module in (links, server_session):
+        monkeypatch.setattr(module, "WATCH_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(links, "WATCH_LOOK_SECONDS", 0.002)
+    monkeypatch.setattr(flow, "SYNC_EMPTY_SECONDS", 0.0)
+    monkeypatch.setattr(exchange, "LINE_PAUSE_SECONDS_MIN", 0.001)
+    monkeypatch.setattr(exchange, "LINE_PAUSE_SECONDS_MAX", 0.01)
+
+
+def run(schedules: int, first: int = 0) -> Counter[str]:
+    """Run schedules on stores in this process, each with two desks."""
+    counts: Counter[str] = Counter()
+    for seed in range(first, first + schedules):
+        clock, ids = SteppingClock(), SeededIds(seed)
+        with open_store(":memory:", clock=clock, ids=ids, durability="os") as store:
+            port = CrashingPort(port_of_store(store))
+            desks = [LocalLinker(port, randomness=SystemIds()) for _ in range(2)]
+            linker = BreakingLinker(desks, Random(seed), counts)
+            sessions = StoreSessions(linker, randomness=SystemIds())
+            space = store.space("s")
+            UserSchedule(
+                seed, counts, spaces=[space], sessions=sessions, linker=linker, crash=port.crash
+            ).run()
+    return counts
+
+
+def check(counts: Counter[str], least: dict[str, int], share: float) -> None:
+    for name, number in least.items():
+        assert counts[name] >= number * share, (name, counts)
+
+
+@pytest.mark.parametrize("share", range(examples(1, 20)))
+def test_users_see_what_they_did_and_the_log_has_what_they_were_told(share: int) -> None:
+    schedules = examples(SCHEDULES, 500)
+    check(run(schedules, share * schedules), LEAST, schedules / SCHEDULES)
+
+
+# -- over wires ------------------------------------------------------------------------------------
+
+
+class Wired:
+    """Two servers, and a store behind each of them."""
+
+    def __init__(self, on: Ground, stores: list[Store]) -> None:
+        self.on = on
+        self.stores = stores
+
+
+@pytest.fixture(scope="module")
+def wired() -> Iterator[Wired]:
+    with ground() as on, ExitStack() as ending:
+        stores = [
+            ending.enter_context(open_store(linker.url, token=linker.token))
+            for linker in on.linkers
+        ]
+        yield Wired(on, stores)
+
+
+@pytest.mark.parametrize("share", range(examples(1, 8)))
+def test_users_behind_servers_see_what_they_did(
+    share: int, wired: Wired, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedules = examples(WIRED, 250)
+    counts: Counter[str] = Counter()
+    for seed in range(share * schedules, (share + 1) * schedules):
+        random = Random(seed)
+        for below in wired.on.linkers:
+            below.pool.break_some(random)
+        linker = BreakingLinker(wired.on.linkers, random, counts)
+        sessions = StoreSessions(linker, randomness=SystemIds(), clock=SystemClock())
+        spaces = [store.space(f"u{seed}") for store in wired.stores]
+        UserSchedule(
+            seed,
+            counts,
+            spaces=spaces,
+            sessions=sessions,
+            linker=linker,
+            crash=wired.on.port.crash,
+            is_remote=True,
+        ).run()
+    check(counts, LEAST_WIRED, schedules / WIRED)
+
+
+# -- planted bugs ----------------------------------------------------------------------------------
+
+PLANTS = [
+    plants.name_no_layers,
+    plants.leave_dependents_alone,
+    plants.show_later_layers_to_transactions,
+    plants.integrate_without_a_step,
+    plants.forget_what_was_not_answered,
+    plants.take_refusals_for_verdicts,
+]
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+def test_the_schedules_find_a_planted_bug(
+    plant: plants.Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    monkeypatch.setattr(session_users, "REST_SECONDS", 1.0)
+    with pytest.raises((AssertionError, RoteError, KeyError)):
+        run(2 * SCHEDULES)
