@@ -71,7 +71,11 @@ def _touches(operation: Mapping[str, Any], path: str) -> bool:
 
 
 class Fold:
-    """The layers of one branch over one confirmed state. Any thread may ask."""
+    """The layers of one branch over one confirmed state. Any thread may ask; one at a time adds.
+
+    Who asks names the last local that it sees, so that what is added meanwhile does not matter. To add
+    waits for nobody: the lock is held while the store is asked.
+    """
 
     def __init__(self, fetch: Fetch, layers: Iterable[Layer] = ()) -> None:
         self._fetch = fetch
@@ -85,36 +89,30 @@ class Fold:
 
     def add(self, layer: Layer) -> None:
         """Lay a commit over all others; its local is the highest."""
-        with self.lock:
-            self._layers[layer.local] = layer
-            for id in layer.ids:
-                self._writers.setdefault(id, []).append(layer.local)
+        self._layers[layer.local] = layer
+        for id in layer.ids:
+            self._writers.setdefault(id, []).append(layer.local)
 
     def layer(self, local: int) -> Layer | None:
         return self._layers.get(local)
 
     def overlapping(self, read: Mapping[str, Any], after: int, until: int) -> list[Layer]:
         """Return the layers above a local, up to another, that write what a read has seen, in order."""
-        with self.lock:
-            if "id" in read:
-                locals = self._writers.get(read["id"], [])
-            else:
-                start, end = _span(read)
-                found = {
-                    local
-                    for id, locals in self._writers.items()
-                    if id >= start and (end is None or id < end)
-                    for local in locals
-                }
-                locals = sorted(found)
-            within = locals[bisect_right(locals, after) : bisect_right(locals, until)]
-            layers = [self._layers[local] for local in within]
-        return [layer for layer in layers if layer.overlaps(read)]
+        if "id" in read:
+            locals = self._writers.get(read["id"], [])
+        else:
+            start, end = _span(read)
+            found: set[int] = set()
+            for id, written in list(self._writers.items()):
+                if id >= start and (end is None or id < end):
+                    found.update(written)
+            locals = sorted(found)
+        within = locals[bisect_right(locals, after) : bisect_right(locals, until)]
+        return [layer for local in within if (layer := self._layers[local]).overlaps(read)]
 
     def written(self, until: int) -> list[str]:
         """Return the entities that layers up to a local write."""
-        with self.lock:
-            return [id for id, locals in self._writers.items() if locals[0] <= until]
+        return [id for id, locals in list(self._writers.items()) if locals[0] <= until]
 
     def own(self, id: str, until: int) -> Own | None:
         """Return an entity as the layers up to a local leave it; None when none of them has written it."""

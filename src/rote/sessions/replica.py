@@ -455,10 +455,10 @@ class Replica:
                         locals=waiting,
                     )
                 self.changed.wait(left)
-            told = [fate for fate in self._rejected if fate.first <= until]
-            for fate in told:
-                self._rejected.remove(fate)
-            return [fate.pending for fate in told]
+            told = [fate.pending for fate in self._rejected if fate.first <= until]
+            later = [fate for fate in self._rejected if fate.first > until]
+            self._rejected = deque(later, maxlen=SESSION_EVENTS_MAX)
+            return told
 
     def _is_settled(self, until: int) -> bool:
         is_made_again = self._to_make_again or self._made_again is not None

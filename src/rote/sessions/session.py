@@ -23,7 +23,7 @@ from rote.space import Space
 from rote.space.arguments import check_timeout
 from rote.space.driving import Frames
 from rote.space.sessions import Transacting
-from rote.space.sources import space_on
+from rote.space.sources import on_branch, space_on
 from rote.values import Json, check_branch_name, check_entity_id, check_key
 from rote.values.limits import RECORD_ATTEMPTS_MAX
 
@@ -102,12 +102,13 @@ class Session(Transacting):
     def on(self, branch: str) -> "Session":
         """Return this session on another branch."""
         check_branch_name(branch)
-        other = Session(
-            self.space.on(branch), self._replica, self._exchange, self._again,
+        held = self._replica.confirmed.held.watches.values()
+        if all(watch.branch != branch for watch in held):
+            self.space.on(branch)  # raises NotFound for one that does not exist
+        return Session(
+            on_branch(self.space, branch), self._replica, self._exchange, self._again,
             timeout=self._timeout, branch=branch, closed=self._closed,
         )  # fmt: skip
-        other._view().read_many([])  # raises for a branch that the confirmed state does not have
-        return other
 
     def __repr__(self) -> str:
         return f"Session({self.name!r} on {self._branch} at {self.version}, {self.state})"

@@ -39,6 +39,11 @@ def space_on(space: Space, port: Port, *, branch: str, pinned: Head | None = Non
     )  # fmt: skip
 
 
+def on_branch(space: Space, branch: str) -> Space:
+    """Return a space on another branch, without a look whether that exists."""
+    return space._view_of(branch, None)
+
+
 def space_through(store: Store, port: Port, info: SpaceInfo) -> Space:
     """Return a space of a store that is asked through another port, for example an admitted one."""
     return store._hold(info, port)

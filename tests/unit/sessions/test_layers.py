@@ -1,5 +1,6 @@
 """Layers: computed when they are looked at, each once, and left out whole when they do not apply."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -63,6 +64,25 @@ def test_nothing_is_read_for_what_is_set(monkeypatch: pytest.MonkeyPatch) -> Non
     assert value_of(fold, A, 3) == [1]
     with pytest.raises(Unavailable):
         fold.own(B, 3)
+
+
+def test_to_lay_a_commit_waits_for_no_read() -> None:
+    is_asked, goes_on = threading.Event(), threading.Event()
+
+    def fetch(ids: Any) -> Any:
+        is_asked.set()
+        assert goes_on.wait(20)
+        return stored(a=[])(ids)
+
+    fold = Fold(fetch, [layer(1, add(A, 1))])
+    reading = threading.Thread(target=fold.own, args=[A, 1])
+    reading.start()
+    assert is_asked.wait(20)
+    fold.add(layer(2, put(B, 2)))
+    assert fold.written(2) == [A, B]
+    goes_on.set()
+    reading.join()
+    assert (value_of(fold, A, 2), value_of(fold, B, 2)) == ([1], 2)
 
 
 def test_a_view_does_not_see_what_is_laid_over_it() -> None:

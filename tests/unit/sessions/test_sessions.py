@@ -343,8 +343,8 @@ def test_a_session_writes_on_several_branches(space: Space) -> None:
     space.create_branch("draft")
     watches = {"main": WATCH, "draft": {**WATCH, "branch": "draft"}}
     with space.session(watch=watches, timeout=SECONDS) as session:
-        draft = session.on("draft")
         session.pause()
+        draft = session.on("draft")  # held, so nobody is asked
         draft.set(A, 2)
         assert (draft.get(A), session.get(A)) == (2, 1)
         assert draft.query(WATCH)["facts"][A]["value"] == 2
