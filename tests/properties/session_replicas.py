@@ -24,6 +24,7 @@ from rote.opening import open as open_store
 from rote.opening.sources import SystemIds
 from rote.sessions.layers import Layer
 from rote.sessions.links import LocalLinker
+from rote.sessions.making import Making
 from rote.sessions.pending import Pending
 from rote.sessions.replica import Replica
 from rote.sessions.transactions import SessionTransaction
@@ -60,6 +61,7 @@ class ReplicaSchedule:
         self.space: Space = self.store.space("s")
         self.linker = LocalLinker(self.space._port, randomness=SystemIds())
         self.replica = Replica(self.space._port, self.space.did)
+        self.making = Making(self.replica)
         self.link: Link | None = None
         self.opening = OpenSession(self.space.did)
         self.next = 1
@@ -124,7 +126,7 @@ class ReplicaSchedule:
             state = self._view().read(self.random.choice(IDS))
             reads.append({"id": state.id, "version": state.version})
         try:
-            made = self.replica.transact(
+            made = self.making.transact(
                 "main", [*self._operations(2), marker], reads=reads, key=None, meta=None
             )
         except (NotFound, PatchFailed):
@@ -159,7 +161,7 @@ class ReplicaSchedule:
         if len(self.begun) < 3:
             port, view = self.replica.begin("main")
             space = space_on(self.space, port, branch="main")
-            tx = SessionTransaction(self.replica, port, view, space, key=None, meta=None)
+            tx = SessionTransaction(self.making, port, view, space, key=None, meta=None)
             tx.__enter__()
             self.begun.append(Begun(tx, self._folded()))
 

@@ -9,21 +9,16 @@ Nothing is read from the store, and no user's function called, while `changed` i
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 from weakref import WeakSet
 
 from rote.contract import Clock, Commit, Head, Port, View
-from rote.contract.operations import check_size, parse_operations
-from rote.contract.reads import parse_reads
-from rote.contract.sync import Sync, Transact
+from rote.contract.sync import Sync
 from rote.contract.verdicts import Verdict
 from rote.errors import (
-    Conflict,
-    DependencyRejected,
     Diverged,
     LimitExceeded,
-    ReadConflict,
     RoteError,
     SessionExpired,
     SessionRevoked,
@@ -39,10 +34,8 @@ from rote.sessions.moves import Moves
 from rote.sessions.pending import Fate, Maker, Pending, fate_of
 from rote.sessions.stack import Stack
 from rote.sessions.views import ViewPort, fetch_from
-from rote.space.buffer import Buffer
 from rote.space.commits import commit_at
 from rote.space.transaction_port import TransactionPort
-from rote.values import Json, canonical, check_key
 from rote.values.session_limits import SESSION_EVENTS_MAX, SESSION_TRANSACTIONS_MAX
 
 # Errors after which nobody may go on with a session.
@@ -80,15 +73,14 @@ class Replica:
         self.events = Events(self.changed)
         self.stack = Stack(Head(0, None, None), events=self.events, fetch=self._fetch)
         self.is_begun = False  # whether there is a confirmed state
-        self._writing = threading.RLock()  # held by who makes a commit: one after the other
         self._has_lost = False  # whether it has ended with commits that were not decided
-        self._moves = Moves()
+        self.moves = Moves()
         self._transactions: WeakSet[TransactionPort] = WeakSet()
         self._rejected: deque[Fate] = deque(maxlen=SESSION_EVENTS_MAX)  # no flush has told yet
         # Commits that a function makes again, with the version that it must see.
         self._to_make_again: list[tuple[Fate, int]] = []
         self._made_again: Fate | None = None
-        self._making: int | None = None  # the version that a commit has seen which is being made
+        self.making: int | None = None  # the version that a commit has seen which is being made
         self.is_folded = False  # whether exactly these watches are held at the confirmed version
         self.journal = journal
         self._erased = 0  # the version of the newest erasure that is known
@@ -100,12 +92,8 @@ class Replica:
             self.confirmed = self._confirmed(head, known.held)
             self.is_begun = known.head is not None
             self.is_folded = self.is_begun and known.is_watched
-            fates = [(self._pending(layer, None), version) for layer, version in known.commits]
+            fates = [(self.new_fate(layer, None), version) for layer, version in known.commits]
             self.stack.restore(head, known.decided, fates)
-
-    def _pending(self, layer: Layer, maker: Maker | None) -> Fate:
-        load, withdraw = self._load, self._withdraw
-        return fate_of(Pending(layer, self.changed, load=load, withdraw=withdraw, maker=maker))
 
     def _confirmed(self, head: Head, held: Held) -> ConfirmedPort:
         check = self._check_online if self._is_remote else None
@@ -156,163 +144,20 @@ class Replica:
     def basis(self) -> int:
         """Return the lowest version that a later commit may have seen; the caller holds `changed`."""
         seen = [port.view.version or 0 for port in self._transactions]
-        if self._making is not None:
-            seen.append(self._making)
+        if self.making is not None:
+            seen.append(self.making)
         return min([self.stack.basis(), *seen])
 
     def check_not_ended(self) -> None:
         if self.state == "ended":
             raise self.error or Unavailable("this session has ended; open another one")
 
-    # -- writing -----------------------------------------------------------------------------------
+    # -- its commits -------------------------------------------------------------------------------
 
-    def transact(
-        self,
-        branch: str,
-        operations: Sequence[Mapping[str, Any]],
-        *,
-        reads: Sequence[Mapping[str, Any]] | None,
-        key: str | None,
-        meta: Json,
-    ) -> Pending:
-        """Lay a commit over the view; raise what cannot apply there."""
-        with self._writing:
-            with self.changed:
-                view = self.view(branch)
-                self._making = view.version
-            try:
-                return self._make(view, view, operations, reads or (), key=key, meta=meta).pending
-            finally:
-                self._making = None
-
-    def commit(
-        self,
-        port: TransactionPort,
-        view: ViewPort,
-        *,
-        key: str | None,
-        meta: Json,
-        maker: Maker | None = None,
-        again: Fate | None = None,
-    ) -> Fate | None:
-        """Lay what a transaction has kept back over the view; None when there is nothing.
-
-        view   that the transaction has seen
-        maker  who makes it again
-        again  the fate that this commit has from now on; None: a new one
-        """
-        operations = port.buffer.operations
-        if not operations:
-            return None
-        with self._writing:
-            now = self.view(view.branch)
-            return self._make(
-                now, view, operations, port.reads(), key=key, meta=meta, maker=maker, again=again
-            )
-
-    def _make(
-        self,
-        now: ViewPort,
-        seen: ViewPort,
-        operations: Sequence[Mapping[str, Any]],
-        reads: Sequence[Mapping[str, Any]],
-        *,
-        key: str | None,
-        meta: Json,
-        maker: Maker | None = None,
-        again: Fate | None = None,
-    ) -> Fate:
-        if key is not None:
-            check_key(key)
-        buffer = Buffer(
-            now, self.space, now.view, now=lambda: now.now().now,
-            note=lambda id, path: None, below=now.own,
-        )  # fmt: skip
-        buffer.add(operations)
-        told = None if meta is None else canonical(meta)
-        check_size(parse_operations(buffer.operations), told)
-        named = self._named(now, seen, reads)
-        names = sorted({local for read in named for local in read.get("layers", ())})
-        sent = Transact(
-            self.stack.made + 1, seen.version, buffer.operations, seen.branch, named, key, meta
-        )
-        ids = frozenset([each["id"] for each in buffer.operations])
-        size = buffer.size_bytes + len(told or b"")
-        layer = Layer(sent, now.now().now, size, ids, tuple(names))
-        with self.changed:
-            self._check_layer(layer, seen)
-        if self.journal is not None:
-            self.journal.add(layer)
-        return self._lay(layer, seen, maker, again)
-
-    def _check_layer(self, layer: Layer, seen: ViewPort) -> None:
-        """Raise when a commit cannot be laid over the view any more."""
-        self.check_not_ended()
-        for local in layer.names:
-            named = seen.fold.layer(local)
-            if named is not None and named.is_dead:
-                raise DependencyRejected(local)
-        self.stack.check_room(layer.size_bytes)
-
-    def _lay(self, layer: Layer, seen: ViewPort, maker: Maker | None, again: Fate | None) -> Fate:
-        """Lay a commit over the view, once it is kept."""
-        with self.changed:
-            try:
-                self._check_layer(layer, seen)  # once more, because to keep it takes a while
-            except RoteError:
-                if self.journal is not None:
-                    self.journal.remove(layer.local)
-                raise
-            fate = again
-            if fate is None:
-                fate = self._pending(layer, maker)
-            else:
-                fate.layer = layer
-            self.stack.push(fate)
-            self.changed.notify_all()
-            return fate
-
-    def _named(
-        self, now: ViewPort, seen: ViewPort, reads: Sequence[Mapping[str, Any]]
-    ) -> list[dict[str, Any]]:
-        """Return reads with the layers that they have seen; Conflict when one is not true any more."""
-        parse_reads(list(reads), seen.branch)
-        named: list[dict[str, Any]] = []
-        conflicts: list[ReadConflict] = []
-        for read in reads:
-            branch = read.get("branch", seen.branch)
-            is_here = branch == seen.branch
-            own = [
-                each.local for each in (seen if is_here else self.view(branch)).overlapping(read)
-            ]
-            told = {**read, "layers": own} if own else dict(read)
-            if own and is_here and read["version"] == 0 and "id" in read:
-                # What a layer wrote reads with version 0: it is the view that was seen.
-                told["version"] = seen.version
-            named.append(told)
-            is_overtaken = is_here and now.overlapping(read, seen.until) != []
-            conflict = self._conflict(told, branch, seen.until, is_overtaken=is_overtaken)
-            if conflict is not None:
-                conflicts.append(conflict)
-        if conflicts:
-            raise Conflict(tuple(conflicts))
-        return named
-
-    def _conflict(
-        self, read: Mapping[str, Any], branch: str, until: int, *, is_overtaken: bool
-    ) -> ReadConflict | None:
-        """Return the conflict of a read with what is known to have been written since.
-
-        until         the last own commit that the reader has seen
-        is_overtaken  whether a later one has written what it read
-        """
-        if is_overtaken:
-            return ReadConflict(
-                read.get("id"), read.get("prefix"), read.get("from"), read.get("to"), branch,
-                expected_version=read["version"], actual_version=0, actual_hash=None,
-            )  # fmt: skip
-        with self.changed:
-            return self._moves.conflict(read, branch, until)
+    def new_fate(self, layer: Layer, maker: Maker | None) -> Fate:
+        """Return the fate of a new commit, with the Pending that its caller gets."""
+        load, withdraw = self._load, self._withdraw
+        return fate_of(Pending(layer, self.changed, load=load, withdraw=withdraw, maker=maker))
 
     def _load(self, version: int) -> Commit:
         return commit_at(self.port, self.space, version)
@@ -369,7 +214,7 @@ class Replica:
                 version = verdict.version if verdict.accepted else None
                 self.journal.decide(verdict.local, version, dead)
             if verdict.accepted:
-                self._moves.accepted(verdict.local, verdict.version)
+                self.moves.accepted(verdict.local, verdict.version)
             if laid is not None and laid.layer.is_dead and laid.fate.status == "pending":
                 # A function has made it, and makes it again.
                 self._to_make_again.append((laid.fate, verdict.version))
@@ -399,7 +244,7 @@ class Replica:
         with self.changed:
             self.is_folded = True
             written = () if told is None else after.written
-            self._moves.step(written, head.version, is_read=len(self._transactions) > 0)
+            self.moves.step(written, head.version, is_read=len(self._transactions) > 0)
             self.confirmed = self._confirmed(head, after)
             self.stack.step(head)
             self.is_begun = True

@@ -15,8 +15,8 @@ from rote.errors import Conflict, InternalError, InvalidInput, Unavailable
 from rote.sessions.again import Again
 from rote.sessions.events import Event
 from rote.sessions.exchange import Exchange
+from rote.sessions.making import Making
 from rote.sessions.pending import Fate, Maker, Pending, fate_of
-from rote.sessions.replica import Replica
 from rote.sessions.transactions import SessionTransaction
 from rote.sessions.watching import ViewWatching
 from rote.space import Space
@@ -36,7 +36,7 @@ class Session(Transacting):
     def __init__(
         self,
         space: Space,
-        replica: Replica,
+        making: Making,
         exchange: Exchange,
         again: Again,
         *,
@@ -46,7 +46,8 @@ class Session(Transacting):
     ) -> None:
         """closed  is told when it has ended"""
         self.space = space  # the space itself, which sees nothing that is pending
-        self._replica = replica
+        self._making = making
+        self._replica = making.replica
         self._exchange = exchange
         self._again = again
         self._timeout = timeout
@@ -106,7 +107,7 @@ class Session(Transacting):
         if all(watch.branch != branch for watch in held):
             self.space.on(branch)  # raises NotFound for one that does not exist
         return Session(
-            on_branch(self.space, branch), self._replica, self._exchange, self._again,
+            on_branch(self.space, branch), self._making, self._exchange, self._again,
             timeout=self._timeout, branch=branch, closed=self._closed,
         )  # fmt: skip
 
@@ -186,7 +187,7 @@ class Session(Transacting):
         meta: Json = None,
     ) -> Pending:
         """Apply all operations together, and have them decided; raise what cannot apply here."""
-        return self._replica.transact(self._branch, operations, reads=reads, key=key, meta=meta)
+        return self._making.transact(self._branch, operations, reads=reads, key=key, meta=meta)
 
     def transaction(self, *, key: str | None = None, meta: Json = None) -> SessionTransaction:
         """Return a transaction: it sees one view to its end, and becomes one commit, or nothing."""
@@ -206,7 +207,7 @@ class Session(Transacting):
         port, view = self._replica.begin(self._branch, is_counted=is_counted)
         space = space_on(self.space, port, branch=self._branch)
         return SessionTransaction(
-            self._replica, port, view, space, key=key, meta=meta, maker=maker, again=again
+            self._making, port, view, space, key=key, meta=meta, maker=maker, again=again
         )
 
     def _transact_each(self, call: Callable[[Space], T]) -> T:

@@ -11,6 +11,7 @@ from rote.sessions.again import Again
 from rote.sessions.exchange import Credentials, Exchange
 from rote.sessions.held import parse_watches
 from rote.sessions.journal import Journal
+from rote.sessions.making import Making
 from rote.sessions.replica import Replica
 from rote.sessions.session import Session
 from rote.space import Space
@@ -89,7 +90,7 @@ class StoreSessions:
         )
         again = Again(replica, name=space.name)
         session = Session(
-            space, replica, exchange, again,
+            space, Making(replica), exchange, again,
             timeout=timeout, branch=space.branch, closed=self._open.discard,
         )  # fmt: skip
         exchange.start()

@@ -2,8 +2,8 @@
 
 from types import TracebackType
 
+from rote.sessions.making import Making
 from rote.sessions.pending import Fate, Maker, Pending
-from rote.sessions.replica import Replica
 from rote.sessions.views import ViewPort
 from rote.space import Space, Transaction
 from rote.space.transaction_port import TransactionPort
@@ -19,7 +19,7 @@ class SessionTransaction(Transaction):
 
     def __init__(
         self,
-        replica: Replica,
+        making: Making,
         port: TransactionPort,
         view: ViewPort,
         space: Space,
@@ -33,7 +33,7 @@ class SessionTransaction(Transaction):
         again  the fate that its commit has from now on; None: a new one
         """
         super().__init__(port, space, key=key, meta=meta)
-        self._replica = replica
+        self._making = making
         self._seen = view
         self._maker = maker
         self._again = again
@@ -48,10 +48,10 @@ class SessionTransaction(Transaction):
         self._port.end()
         try:
             if error is None:
-                fate = self._replica.commit(
+                fate = self._making.commit(
                     self._port, self._seen, key=self._key, meta=self._meta,
                     maker=self._maker, again=self._again,
                 )  # fmt: skip
                 self.pending = None if fate is None else fate.pending
         finally:
-            self._replica.end_transaction(self._port)
+            self._making.replica.end_transaction(self._port)

@@ -213,6 +213,22 @@ def test_a_key_that_was_used_before_stands_for_its_commit(space: Space, session:
     assert space.version == 2
 
 
+def test_what_the_caller_changes_later_does_not_matter(space: Space, offline: Session) -> None:
+    value: Any = {"n": [1]}
+    meta: Any = {"m": [1]}
+    reads: Any = [{"id": B, "version": 0, "besides": []}]
+    operations: Any = [{"op": "set", "id": A, "value": value}]
+    pending = offline.transact(operations, reads=reads, meta=meta)
+    value["n"].append(2)
+    meta["m"].append(2)
+    reads[0]["besides"].append("no version")
+    operations.append("nonsense")
+    offline.get(A)["n"].append(3)
+    assert come_back(offline) == []
+    assert pending.commit is not None
+    assert (pending.commit.facts[0].body, pending.commit.meta) == ({"n": [1]}, {"m": [1]})
+
+
 # -- taking back ----------------------------------------------------------------------------------
 
 
