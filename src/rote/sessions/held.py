@@ -17,7 +17,7 @@ from rote.contract.sync import Sync
 from rote.errors import InvalidInput
 from rote.query import Query, Schemas, parse_query
 from rote.space.scan_pages import first_id
-from rote.values import decode
+from rote.values import canonical, decode, decode_canonical
 from rote.values.names import check_text
 from rote.values.ranges import prefix_end
 from rote.values.sync_limits import SYNC_WATCHES_MAX
@@ -143,9 +143,8 @@ def parse_watches(watch: Any, branch: str) -> dict[str, Any]:
     for name, query in named.items():
         check_text(name, "the name of a query")
         parse_query(query, Schemas(), is_watch=True)
-        queries[name] = (
-            query if branch == "main" or "branch" in query else {**query, "branch": branch}
-        )
+        kept = decode_canonical(canonical(dict(query)))  # whatever the caller changes later
+        queries[name] = kept if branch == "main" or "branch" in kept else {**kept, "branch": branch}
     return queries
 
 

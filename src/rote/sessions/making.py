@@ -18,6 +18,7 @@ from rote.sessions.layers import Layer
 from rote.sessions.pending import Fate, Maker, Pending
 from rote.sessions.replica import Replica
 from rote.sessions.views import ViewPort
+from rote.space.arguments import check_list
 from rote.space.buffer import Buffer
 from rote.space.transaction_port import TransactionPort
 from rote.values import Json, canonical, check_key, decode_canonical
@@ -40,13 +41,16 @@ class Making:
         meta: Json,
     ) -> Pending:
         """Lay a commit over the view; raise what cannot apply there."""
+        check_list(operations, "operations")
+        relied_on = () if reads is None else reads
+        check_list(relied_on, "reads")
         replica = self.replica
         with self._writing:
             with replica.changed:
                 view = replica.view(branch)
                 replica.making = view.version
             try:
-                return self._make(view, view, operations, reads or (), key=key, meta=meta).pending
+                return self._make(view, view, operations, relied_on, key=key, meta=meta).pending
             finally:
                 replica.making = None
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, Literal
 
 from rote.contract import Commit
@@ -83,7 +84,7 @@ class Pending:
 
     @property
     def operations(self) -> list[dict[str, Any]]:
-        return list(self._fate.layer.sent.operations)
+        return deepcopy(list(self._fate.layer.sent.operations))
 
     @property
     def depends(self) -> tuple[int, ...]:

@@ -135,6 +135,30 @@ def test_more_than_the_limit_is_refused_and_nothing_of_it_applied(offline: Sessi
     assert len(offline.pending) == SESSION_PENDING_MAX
 
 
+def test_what_the_caller_changes_after_a_call_does_not_matter(space: Space) -> None:
+    query: dict[str, Any] = {"select": {"urn:*": {}}}
+    meta: Any = {"n": 1}
+    with space.session(watch=query, timeout=SECONDS) as session:
+        session.pause()
+        pending = session.transact([{"op": "set", "id": A, "value": {"n": 1}}], meta=meta)
+        meta["n"] = object()
+        pending.operations[0]["value"]["n"] = 2
+        query["select"] = {"other:*": {}}
+        space.set(B, 1)
+        assert come_back(session) == []
+        assert pending.wait(SECONDS).meta_data == b'{"n":1}'
+        assert (session.get(A), session.get(B)) == ({"n": 1}, 1)
+
+
+@pytest.mark.parametrize("given", [5, iter([]), {}, "urn:a"])
+def test_operations_and_reads_are_lists(offline: Session, given: Any) -> None:
+    with pytest.raises(InvalidInput):
+        offline.transact(given)
+    with pytest.raises(InvalidInput):
+        offline.transact([{"op": "set", "id": A, "value": 1}], reads=given)
+    assert not offline.pending
+
+
 # -- verdicts -------------------------------------------------------------------------------------
 
 
