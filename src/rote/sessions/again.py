@@ -46,9 +46,10 @@ class Again:
 
     def _make_again(self) -> None:
         while (fate := self._next()) is not None:
+            error: BaseException | None
             try:
                 error = self._make_one(fate)
-            except Exception as failed:  # of the user's function: whoever waits gets it
+            except BaseException as failed:  # of the user's function: whoever waits gets it
                 error = failed
             self._replica.made_again(fate, error)
 
@@ -63,7 +64,7 @@ class Again:
                 self._changed.wait()
             return None
 
-    def _make_one(self, fate: Fate) -> Exception | None:
+    def _make_one(self, fate: Fate) -> BaseException | None:
         """Make a commit again; return why that cannot be."""
         maker = fate.maker
         while maker is not None and maker.attempts > 0:

@@ -361,18 +361,20 @@ def test_updates_of_many_threads_are_all_there(space: Space, session: Session) -
     assert space.get(A) == 20
 
 
+@pytest.mark.parametrize("failure", [KeyError, SystemExit])
 def test_a_function_that_fails_when_it_is_called_again_rejects_its_commit(
-    space: Space, offline: Session
+    space: Space, offline: Session, failure: type[BaseException]
 ) -> None:
     def function(value: Any) -> Any:
         if value is not None:
-            raise KeyError("no")
+            raise failure("no")
         return 1
 
     space.set(A, 1)
     pending = offline.update(A, function)
     assert come_back(offline) == [pending]
-    assert isinstance(pending.error, KeyError)
+    assert isinstance(pending.error, failure)
+    offline.update(B, lambda value: (value or 0) + 1).wait(SECONDS)
 
 
 # -- branches, ends -------------------------------------------------------------------------------
