@@ -309,7 +309,7 @@ class Exchange:
         """Return what is sent next, and its local; 0 for an acknowledgement."""
         if time.monotonic() < self._rests_until:
             return 0, None
-        if self._to > self._told_to:
+        if self._owes_ack():  # first: the desk may have no room for a commit before it
             return 0, self._ack()
         stack = self._replica.stack
         while self._next <= stack.made:
@@ -322,7 +322,7 @@ class Exchange:
                 return local, wire.Abandon(local)
             laid.layer.was_sent = True
             return local, laid.layer.sent
-        return (0, self._ack()) if self._owes_ack() else (0, None)
+        return 0, None
 
     def _owes_ack(self) -> bool:
         untold = self._replica.stack.decided - self._told_decided
@@ -350,6 +350,8 @@ class Exchange:
             if isinstance(refused.error, InvalidInput) and refused.error.code != "out_of_order":
                 self._give_up(local, refused.error)
                 continue
+            if isinstance(refused.error, Busy):
+                self._told_decided = 0  # its window may be full: all that can go goes
             self._send_again(local)
             self._rests_until = time.monotonic() + self._pause * (0.5 + self._fraction())
             self._pause = min(2 * self._pause, LINE_PAUSE_SECONDS_MAX)

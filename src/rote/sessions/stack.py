@@ -113,9 +113,14 @@ class Stack:
     # -- writing -----------------------------------------------------------------------------------
 
     def check_room(self, size_bytes: int) -> None:
-        """Raise LimitExceeded when there is no room for one more commit."""
+        """Raise LimitExceeded when there is no room for one more commit.
+
+        Those that no step has shown yet count too: the desk keeps their verdicts as long as commits wait
+        that have not seen them confirmed, and has no room for more.
+        """
+        laid = len(self._waiting) + len(self._accepted)
         for what, size, limit in (
-            ("the undecided commits of a session", len(self._waiting) + 1, SESSION_PENDING_MAX),
+            ("the undecided commits of a session", laid + 1, SESSION_PENDING_MAX),
             (
                 "the undecided commits of a session in bytes",
                 self._size_bytes + size_bytes,

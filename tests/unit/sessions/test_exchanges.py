@@ -14,6 +14,7 @@ from rote.errors import (
     Diverged,
     InternalError,
     InvalidInput,
+    LimitExceeded,
     RoteError,
     SessionExpired,
     SessionRevoked,
@@ -21,7 +22,7 @@ from rote.errors import (
     Withdrawn,
 )
 from rote.opening.sources import SystemIds
-from rote.sessions import exchange
+from rote.sessions import exchange, sittings, stack
 from rote.sessions.links import LocalLinker
 from rote.sessions.session import Session
 from rote.sessions.store_sessions import StoreSessions
@@ -310,6 +311,28 @@ def test_an_open_transaction_keeps_what_it_may_name(
         assert session.flush(SECONDS) == []
     assert tx.pending is not None
     assert tx.pending.wait(SECONDS).facts[0].id == B
+
+
+def test_a_writer_that_never_waits_goes_on(
+    monkeypatch: pytest.MonkeyPatch, session: Session
+) -> None:
+    monkeypatch.setattr(sittings, "SESSION_WINDOW_MAX", 30)
+    monkeypatch.setattr(stack, "SESSION_PENDING_MAX", 28)
+    monkeypatch.setattr(exchange, "SESSION_ACK_VERDICTS", 20)
+    last = 300
+
+    def is_there_room(number: int) -> bool:
+        try:
+            session.set(A, number)
+        except LimitExceeded:
+            return False
+        return True
+
+    for number in range(last + 1):
+        if not is_there_room(number):
+            assert any(is_there_room(number) for _ in session.events(1.0))
+    assert session.flush(SECONDS) == []
+    assert session.get(A) == last
 
 
 def test_nothing_is_sent_after_a_pause(session: Session, linker: BadLinker) -> None:
