@@ -76,7 +76,7 @@ class Exchange:
         self._pause = LINE_PAUSE_SECONDS_MIN
         self._rests_until = 0.0  # nothing is sent before
         self._next = 1  # the local that is sent next
-        self._flying: dict[int, int] = {}  # locals by the id of their request
+        self._flying: dict[int, int] = {}  # commits without an answer, by the id of their request
         self._refused: deque[Refused] = deque()
         self._is_full = False  # the line takes no more before something comes
         self._to = self._told_to = 0  # the last step, and the last that was acknowledged
@@ -90,14 +90,15 @@ class Exchange:
         """Take the line down; nothing is sent once it returns."""
         with self._changed:
             self._is_paused = True
-            link, self._link = self._link, None
-            self._taken_down = link or self._taken_down
+            link = self._take_down()
             self._replica.set_state("offline")
             self._changed.notify_all()
         if link is not None:
             link.close()
-        with self._sending:
-            pass  # what was on its way is sent, or it has failed
+        with self._sending, self._changed:  # what was on its way is sent, or it has failed
+            late = self._take_down()  # it has come meanwhile
+        if late is not None:
+            late.close()
 
     def resume(self) -> None:
         with self._changed:
@@ -113,8 +114,7 @@ class Exchange:
             if self._is_closing:
                 return
             self._is_closing = True
-            link, self._link = self._link, None
-            self._taken_down = link or self._taken_down
+            link = self._take_down()
             self._changed.notify_all()
         if link is not None:
             with self._sending:
@@ -123,6 +123,12 @@ class Exchange:
         for thread in self._threads:
             if thread is not here and thread.is_alive():
                 thread.join(SYNC_CLOSE_SECONDS)
+
+    def _take_down(self) -> Link | None:
+        """Return the line, which is used no more; the caller closes it."""
+        link, self._link = self._link, None
+        self._taken_down = link or self._taken_down
+        return link
 
     def _end(self, link: Link, *, forget: bool) -> None:
         try:
@@ -154,45 +160,61 @@ class Exchange:
         while self._may_connect():
             then = self._follow_one()
             with self._changed:
-                if self._is_closing:
-                    return
-                self._replica.set_state("offline")
-                if then == "later":
-                    self._changed.wait(self._pause * (0.5 + self._fraction()))
-                    self._pause = min(2 * self._pause, LINE_PAUSE_SECONDS_MAX)
-
-    def _fraction(self) -> float:
-        return self._randomness.random_bytes(1)[0] / 256
+                if not self._is_closing:
+                    self._replica.set_state("offline")
+            if then == "later":
+                self._await_next()
 
     def _may_connect(self) -> bool:
         """Wait until a line may be had; return False when none is wanted any more."""
         with self._changed:
             while self._is_paused and not self._is_closing:
-                self._replica.set_state("offline")
                 self._changed.wait()
             return not self._is_closing
 
+    def _await_next(self) -> None:
+        """Wait before the next attempt to connect, longer each time until something comes."""
+        until = time.monotonic() + self._pause * (0.5 + self._fraction())
+        with self._changed:
+            while not (self._is_closing or self._is_paused):
+                left = until - time.monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(left)  # others are told by the same condition
+            self._pause = min(2 * self._pause, LINE_PAUSE_SECONDS_MAX)
+
+    def _fraction(self) -> float:
+        return self._randomness.random_bytes(1)[0] / 256
+
     def _follow_one(self) -> str:
         """Follow a line until it ends; return what to do then. Raise what ends the session."""
+        link: Link | None = None
         try:
-            link = self._linker.connect(self._opening())
-        except Unavailable as error:
-            self._replica.last_failure = error
-            return "later"
-        try:
-            self._follow(link)
+            with self._sending:
+                if self._is_paused or self._is_closing:
+                    return "back"
+                link = self._linker.connect(self._opening())
+                self._begin(link)
+            while True:
+                message = link.receive()
+                if message is not None:
+                    self._take(message)
         except Unavailable as end:
             return self._after(link, end)
         finally:
-            with self._changed:
-                if self._link is link:
-                    self._link = None
-            link.close()
-        return "back"
+            if link is not None:
+                with self._changed:
+                    if self._link is link:
+                        self._link = None
+                link.close()
 
-    def _after(self, link: Link, end: Unavailable) -> str:
+    def _after(self, link: Link | None, end: Unavailable) -> str:
+        """Return what is to be done after a line has ended, or could not be had."""
+        journal = self._replica.journal
+        if journal is not None and journal.failure is not None:
+            raise journal.failure  # it does not have all that was taken over
         with self._changed:
-            if link is self._taken_down:
+            if link is not None and link is self._taken_down:
                 return "back"
         self._replica.last_failure = end
         then = end.details.get("then", "later")
@@ -208,7 +230,8 @@ class Exchange:
             watches=dict(self._replica.watches), seen=seen,
         )  # fmt: skip
 
-    def _follow(self, link: Link) -> None:
+    def _begin(self, link: Link) -> None:
+        """Take over what the opening says; the line may be used then."""
         opened = link.opened
         self._credentials = Credentials(opened.session, opened.token)
         if self._replica.journal is not None:
@@ -219,8 +242,6 @@ class Exchange:
             port, space = self._replica.port, self._replica.space
             self._replica.step(port.answer(space, GetHead(opened.version)))
         with self._changed:
-            if self._is_paused or self._is_closing:
-                return
             self._link = link
             self._flying.clear()
             self._refused.clear()
@@ -231,10 +252,6 @@ class Exchange:
             self._rests_until = 0.0
             self._replica.set_state("online")
             self._changed.notify_all()
-        while True:
-            message = link.receive()
-            if message is not None:
-                self._take(message)
 
     def _take(self, message: Message) -> None:
         if isinstance(message, wire.Sync):
@@ -245,6 +262,7 @@ class Exchange:
             self._is_full = False
             match message:
                 case wire.Sync():
+                    self._pause = LINE_PAUSE_SECONDS_MIN
                     self._to = message.to
                 case Decided():
                     self._pause = LINE_PAUSE_SECONDS_MIN
@@ -303,7 +321,9 @@ class Exchange:
                 self._give_up(local, error)
         else:
             with self._changed:
-                self._flying[id] = local
+                # Its answer may have come already, and so may the next line.
+                if link is self._link and local > self._replica.stack.decided:
+                    self._flying[id] = local
 
     def _request(self) -> tuple[int, LinkRequest | None]:
         """Return what is sent next, and its local; 0 for an acknowledgement."""
@@ -342,17 +362,23 @@ class Exchange:
         """Send again what was refused. What was sent after it was refused, too, and is forgotten."""
         while self._refused:
             refused = self._refused.popleft()
+            self._rest()
+            self._told_to = self._told_decided = 0  # it may have been an acknowledgement
             local = self._flying.pop(refused.id, None)
             if local is None:
-                continue  # something before it was refused
+                continue  # something before it was refused, too
             if isinstance(refused.error, PayloadMismatch) or refused.error.code == "verdict_gone":
                 raise refused.error
-            if isinstance(refused.error, InvalidInput) and refused.error.code != "out_of_order":
+            if refused.error.code == "out_of_order":
+                local = self._replica.stack.decided + 1
+            elif isinstance(refused.error, InvalidInput):
                 self._give_up(local, refused.error)
                 continue
-            if isinstance(refused.error, Busy):
-                self._told_decided = 0  # its window may be full: all that can go goes
             self._send_again(local)
+
+    def _rest(self) -> None:
+        """Send nothing for a while, which is longer each time until something is decided."""
+        if time.monotonic() >= self._rests_until:
             self._rests_until = time.monotonic() + self._pause * (0.5 + self._fraction())
             self._pause = min(2 * self._pause, LINE_PAUSE_SECONDS_MAX)
 

@@ -2,6 +2,7 @@
 
     facts     what the session is of, what opens it again, the last verdict, the confirmed version
     commits   own commits that are not integrated, with the versions of those that were accepted
+    verdicts  the versions of those that a commit may still name
     held      what the watches show at the confirmed version
 
 A commit is synced before its call returns, a token before the next message, verdicts before they are
@@ -23,6 +24,7 @@ from msgspec import Struct, structs
 
 from rote.contract import Head, State
 from rote.contract.sync import Sync, Transact
+from rote.contract.verdicts import Verdict
 from rote.errors import (
     Busy,
     Corrupt,
@@ -43,6 +45,7 @@ CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE commits (
   local INTEGER PRIMARY KEY, body BLOB NOT NULL, version INTEGER, is_dead INTEGER NOT NULL
 );
+CREATE TABLE verdicts (local INTEGER PRIMARY KEY, version INTEGER NOT NULL);
 CREATE TABLE held (
   watch TEXT NOT NULL, id TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (watch, id)
 ) WITHOUT ROWID;
@@ -59,6 +62,7 @@ class Known(Struct):
     head: Head | None  # None: nothing was confirmed yet
     held: Held
     is_watched: bool  # whether the held states are those of the watches that were asked for
+    verdicts: list[int]  # versions of those that a commit may still name
     commits: list[tuple[Layer, int | None]]  # with the versions of accepted ones
     ended: RoteError | None
 
@@ -71,6 +75,8 @@ class Journal:
         self._path = path
         self._mutex = threading.Lock()
         self._database: apsw.Connection | None = None
+        # Why it does not have all that the session has taken over: then nothing may be acknowledged.
+        self.failure: RoteError | None = None
         with self._translated("open"):
             self._database = _opened(path)
             self._begin(owner)
@@ -126,6 +132,10 @@ class Journal:
                 head=None if head is None else Head(*head),
                 held=self._held(watches, is_whole=is_watched and head is not None),
                 is_watched=is_watched,
+                verdicts=[
+                    version
+                    for (version,) in self._all("SELECT version FROM verdicts ORDER BY local")
+                ],
                 commits=[
                     (_layer_in(decode_canonical(body), is_dead=bool(is_dead)), version)
                     for body, version, is_dead in self._all(
@@ -166,18 +176,16 @@ class Journal:
 
     def open(self, session: str | None, token: str | None) -> None:
         """Keep what opens the session again."""
-        with self._translated("write"), self._writing(synced=True) as database:
+        with self._translated("write", is_taken=True), self._writing(synced=True) as database:
             self._put(database, session=session, token=token)
 
-    def decide(self, local: int, version: int | None, dead: Sequence[int]) -> None:
-        """Keep a verdict.
-
-        version  of the accepted commit; None: it was rejected
-        dead     commits that wait, and will be rejected for it
-        """
-        with self._translated("write"), self._writing(synced=False) as database:
+    def decide(self, verdict: Verdict, dead: Sequence[int]) -> None:
+        """Keep a verdict; `dead` are commits that wait, and will be rejected for it."""
+        local, version = verdict.local, verdict.version
+        with self._translated("write", is_taken=True), self._writing(synced=False) as database:
             self._put(database, decided=local)
-            if version is None:
+            database.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", (local, version))
+            if not verdict.accepted:
                 database.execute("DELETE FROM commits WHERE local = ?", (local,))
             else:
                 database.execute("UPDATE commits SET version = ? WHERE local = ?", (version, local))
@@ -185,7 +193,7 @@ class Journal:
 
     def bury(self, dead: Sequence[int]) -> None:
         """Keep that commits are never applied; they wait for their verdicts."""
-        with self._translated("write"), self._writing(synced=True) as database:
+        with self._translated("write", is_taken=True), self._writing(synced=True) as database:
             self._bury(database, dead)
 
     def _bury(self, database: apsw.Connection, dead: Sequence[int]) -> None:
@@ -193,16 +201,20 @@ class Journal:
             "UPDATE commits SET is_dead = 1 WHERE local = ?", [(local,) for local in dead]
         )
 
-    def step(self, head: Head, told: Sync | None, held: Held, *, is_erasing: bool) -> None:
+    def step(
+        self, head: Head, told: Sync | None, held: Held, *, basis: int, is_erasing: bool
+    ) -> None:
         """Keep a step, and let go of the commits that it shows.
 
+        basis       the lowest version that a later commit may have seen
         held        what is held after it
         is_erasing  whether something was erased: nothing of it stays in the file
         """
-        with self._translated("write"):
+        with self._translated("write", is_taken=True):
             with self._writing(synced=is_erasing) as database:
                 self._put(database, head=[head.version, head.hash, head.at])
                 database.execute("DELETE FROM commits WHERE version <= ?", (head.version,))
+                database.execute("DELETE FROM verdicts WHERE version < ?", (basis,))
                 for name, part in () if told is None else told.watches.items():
                     watch = held.watches.get(name)
                     if watch is not None:
@@ -244,7 +256,7 @@ class Journal:
 
     def sync(self) -> None:
         """Make all that was kept survive a power cut."""
-        with self._translated("write"), self._writing(synced=True) as database:
+        with self._translated("write", is_taken=True), self._writing(synced=True) as database:
             self._put(database, synced=True)
 
     def end(self, error: RoteError) -> None:
@@ -280,7 +292,21 @@ class Journal:
         )
 
     @contextmanager
-    def _translated(self, what: str) -> Iterator[None]:
+    def _translated(self, what: str, *, is_taken: bool = False) -> Iterator[None]:
+        """Raise errors of the driver as errors of the library.
+
+        is_taken  whether the session has taken over what is written
+        """
+        try:
+            with self._drivers_errors(what):
+                yield
+        except RoteError as error:
+            if is_taken:
+                self.failure = error
+            raise
+
+    @contextmanager
+    def _drivers_errors(self, what: str) -> Iterator[None]:
         try:
             yield
         except (apsw.BusyError, apsw.LockedError):

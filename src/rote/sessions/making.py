@@ -125,7 +125,7 @@ class Making:
             named = seen.fold.layer(local)
             if named is not None and named.is_dead:
                 raise DependencyRejected(local)
-        replica.stack.check_room(layer.size_bytes)
+        replica.stack.check_room(layer.size_bytes, replica.basis())
 
     def _lay(self, layer: Layer, seen: ViewPort, maker: Maker | None, again: Fate | None) -> Fate:
         """Lay a commit over the view, once it is kept."""

@@ -93,7 +93,7 @@ class Replica:
             self.is_begun = known.head is not None
             self.is_folded = self.is_begun and known.is_watched
             fates = [(self.new_fate(layer, None), version) for layer, version in known.commits]
-            self.stack.restore(head, known.decided, fates)
+            self.stack.restore(head, known.decided, known.verdicts, fates)
 
     def _confirmed(self, head: Head, held: Held) -> ConfirmedPort:
         check = self._check_online if self._is_remote else None
@@ -211,8 +211,7 @@ class Replica:
             laid = self.stack.decide(verdict)
             dead = self.stack.take_dead()
             if laid is not None and self.journal is not None:
-                version = verdict.version if verdict.accepted else None
-                self.journal.decide(verdict.local, version, dead)
+                self.journal.decide(verdict, dead)
             if verdict.accepted:
                 self.moves.accepted(verdict.local, verdict.version)
             if laid is not None and laid.layer.is_dead and laid.fate.status == "pending":
@@ -239,7 +238,9 @@ class Replica:
         after = held if told is None else held.after(told)
         if self.journal is not None:
             erased = 0 if told is None else told.erased
-            self.journal.step(head, told, after, is_erasing=erased > self._erased)
+            with self.changed:
+                basis = self.basis()
+            self.journal.step(head, told, after, basis=basis, is_erasing=erased > self._erased)
             self._erased = max(erased, self._erased)
         with self.changed:
             self.is_folded = True

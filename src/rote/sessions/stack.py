@@ -7,6 +7,7 @@ A commit that has seen a rejected one is dead before the store says so. It keeps
 be decided: what was not sent goes as `abandon`. Nothing here waits or asks; the caller holds a lock.
 """
 
+from collections import deque
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -53,13 +54,25 @@ class Stack:
         self._waiting: dict[int, Laid] = {}  # for a verdict, dead ones too
         self._accepted: dict[int, tuple[Laid, int]] = {}  # with their versions
         self._size_bytes = 0  # of those that wait
+        # Versions of verdicts that the desk keeps, as far as a commit may have to name them.
+        self._window: deque[int] = deque()
         self._rejected: list[Fate] = []
         self._newly_dead: list[int] = []
         self._folds: dict[str, Fold] = {}  # by branch
 
-    def restore(self, head: Head, decided: int, fates: list[tuple[Fate, int | None]]) -> None:
-        """Begin with commits from before, each with its version if it was accepted."""
+    def restore(
+        self,
+        head: Head,
+        decided: int,
+        window: list[int],
+        fates: list[tuple[Fate, int | None]],
+    ) -> None:
+        """Begin with commits from before, each with its version if it was accepted.
+
+        window  versions of verdicts that may have to be named
+        """
         self.head, self.decided, self.made = head, decided, decided
+        self._window.extend(window)
         for fate, version in fates:
             laid = Laid(fate.layer, fate)
             local = laid.layer.local
@@ -112,15 +125,19 @@ class Stack:
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def check_room(self, size_bytes: int) -> None:
+    def check_room(self, size_bytes: int, basis: int) -> None:
         """Raise LimitExceeded when there is no room for one more commit.
 
-        Those that no step has shown yet count too: the desk keeps their verdicts as long as commits wait
-        that have not seen them confirmed, and has no room for more.
+        Commits that are decided count as long as one to come may name them: the desk keeps so many
+        verdicts, and would decide nothing while it has no room.
+
+        basis  the lowest version that a later commit may have seen
         """
-        laid = len(self._waiting) + len(self._accepted)
+        while self._window and self._window[0] < basis:
+            self._window.popleft()
+        commits = len(self._waiting) + len(self._window) + 1
         for what, size, limit in (
-            ("the undecided commits of a session", laid + 1, SESSION_PENDING_MAX),
+            ("the undecided commits of a session", commits, SESSION_PENDING_MAX),
             (
                 "the undecided commits of a session in bytes",
                 self._size_bytes + size_bytes,
@@ -129,7 +146,10 @@ class Stack:
         ):
             if size > limit:
                 raise LimitExceeded(
-                    what, size=size, limit=limit, advice="wait until some are decided"
+                    what,
+                    size=size,
+                    limit=limit,
+                    advice="wait until some are decided, and end open transactions",
                 )
 
     def push(self, fate: Fate) -> None:
@@ -154,6 +174,7 @@ class Stack:
         if verdict.accepted and laid.layer.is_dead:
             raise InternalError(f"commit {local} was accepted, though it had seen a rejected one")
         self.decided = local
+        self._window.append(verdict.version)
         if not verdict.accepted:
             self.reject(local, _error_of(verdict), verdict.version)
         del self._waiting[local]

@@ -27,7 +27,11 @@ from rote.sessions.links import LocalLinker
 from rote.sessions.session import Session
 from rote.sessions.store_sessions import StoreSessions
 from rote.space import Space
-from rote.values.session_limits import SESSION_ACK_VERDICTS, SESSION_WINDOW_MAX
+from rote.values.session_limits import (
+    SESSION_ACK_VERDICTS,
+    SESSION_PENDING_MAX,
+    SESSION_WINDOW_MAX,
+)
 
 A, B, C = "urn:a", "urn:b", "urn:c"
 SECONDS = 20.0
@@ -333,6 +337,42 @@ def test_a_writer_that_never_waits_goes_on(
             assert any(is_there_room(number) for _ in session.events(1.0))
     assert session.flush(SECONDS) == []
     assert session.get(A) == last
+
+
+def test_a_full_window_is_acknowledged_and_decides_again(
+    space: Space, session: Session, linker: BadLinker
+) -> None:
+    session.pause()
+    for number in range(SESSION_PENDING_MAX):
+        session.set(A, number)
+    session.resume()
+    for number in range(2 * SESSION_ACK_VERDICTS):
+        write_when_there_is_room(session, number)
+    assert session.flush(SECONDS) == []
+    assert session.version == SESSION_PENDING_MAX + 2 * SESSION_ACK_VERDICTS
+
+
+def write_when_there_is_room(session: Session, value: int) -> None:
+    for event in session.events(SECONDS):
+        if event["type"] == "committed":
+            try:
+                session.set(A, value)
+            except LimitExceeded:
+                continue
+            return
+
+
+def test_an_open_transaction_bounds_the_commits_beside_it(session: Session) -> None:
+    with session.transaction() as tx:
+        tx.get(A)
+        with pytest.raises(LimitExceeded, match="open transactions"):
+            for number in range(2 * SESSION_PENDING_MAX):
+                session.set(C, number)
+                if number % 100 == 0:
+                    session.flush(SECONDS)
+        assert session.flush(SECONDS) == []
+    session.set(C, "again")
+    assert session.flush(SECONDS) == []
 
 
 def test_nothing_is_sent_after_a_pause(session: Session, linker: BadLinker) -> None:
