@@ -16,7 +16,7 @@ from tests.faults.journal_children import COUNTER, NAME, WATCH, open_place
 from tests.lanes import examples
 
 ROOT = Path(__file__).parents[2]
-KILLS = examples(3, 200)
+KILLS = examples(2, 200)
 LINES = 60
 
 

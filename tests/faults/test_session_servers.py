@@ -16,15 +16,18 @@ KILLS = examples(2, 60)
 CLIENTS = 3
 BETWEEN = 40  # commits of each client between two kills
 SECONDS = 60
+PENDING_MAX = 200
 
 
 def write(session: Session, client: int, first: int, failures: list[BaseException]) -> None:
     try:
         for number in range(first, first + BETWEEN):
+            if len(session.pending) > PENDING_MAX:
+                session.flush(SECONDS)
             if number % 3:
                 session.set(f"urn:m:{client}.{number}", number)
             else:
-                session.update(COUNTER, lambda value: (value or 0) + 1)
+                session.update(COUNTER, lambda value: (value or 0) + 1, attempts=1_000)
     except BaseException as failure:
         failures.append(failure)
 

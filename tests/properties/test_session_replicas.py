@@ -12,8 +12,8 @@ from rote.sessions.stack import Stack
 from tests.lanes import examples
 from tests.properties.session_replicas import ReplicaSchedule
 
-SCHEDULES = 60
-# What sixty schedules have at least; with less they would prove little.
+SCHEDULES = 40
+# What forty schedules have at least; with less they would prove little.
 LEAST = {
     "writes": 100, "transactions": 10, "accepted": 60, "rejected": 20, "steps": 60, "left out": 20,
     "named": 20, "cancels": 3, "at once conflict": 3,

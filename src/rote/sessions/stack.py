@@ -137,9 +137,9 @@ class Stack:
             self._window.popleft()
         commits = len(self._waiting) + len(self._window) + 1
         for what, size, limit in (
-            ("the undecided commits of a session", commits, SESSION_PENDING_MAX),
+            ("the number of undecided commits", commits, SESSION_PENDING_MAX),
             (
-                "the undecided commits of a session in bytes",
+                "the size of undecided commits in bytes",
                 self._size_bytes + size_bytes,
                 SESSION_PENDING_BYTES_MAX,
             ),

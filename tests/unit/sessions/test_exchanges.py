@@ -48,9 +48,13 @@ class BadLinker:
         self.refusals: dict[int, RoteError] = {}  # of the next commit with a local
         self.links: list[BadLink] = []
         self.connected = threading.Semaphore(0)
+        self.is_connecting, self.may_connect = threading.Event(), threading.Event()
+        self.may_connect.set()
 
     def connect(self, opening: OpenSession) -> "BadLink":
         self.openings.append(opening)
+        self.is_connecting.set()
+        assert self.may_connect.wait(SECONDS)
         if self.failures:
             raise self.failures.pop(0)
         link = BadLink(self, self._linker.connect(opening))
@@ -184,6 +188,36 @@ def test_a_store_that_does_not_answer_is_asked_again(space: Space, linker: BadLi
     assert session.flush(SECONDS) == []
     assert len(linker.openings) == 4
     session.close()
+
+
+def test_writes_offline_do_not_hurry_the_next_attempt(session: Session, linker: BadLinker) -> None:
+    session._exchange._pause = 5
+    linker.failures = [Unavailable("no")] * 100
+    linker.cut("later")
+    await_event(session, "offline")
+    for number in range(200):
+        session.set(A, number)
+    assert len(linker.openings) <= 2
+    linker.failures = []
+
+
+def test_a_pause_waits_for_an_attempt_that_is_under_way(
+    session: Session, linker: BadLinker
+) -> None:
+    linker.may_connect.clear()
+    linker.is_connecting.clear()
+    linker.cut("back")
+    assert linker.is_connecting.wait(SECONDS)
+    pausing = threading.Thread(target=session.pause)
+    pausing.start()
+    pausing.join(0.02)
+    assert pausing.is_alive()
+    linker.may_connect.set()
+    pausing.join(SECONDS)
+    session.set(A, 1)
+    assert linker.sent(Transact) == []
+    session.resume()
+    assert session.flush(SECONDS) == []
 
 
 def test_a_session_that_cannot_begin_in_time_says_why(space: Space, linker: BadLinker) -> None:

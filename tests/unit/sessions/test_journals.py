@@ -240,6 +240,25 @@ def test_a_full_disk_makes_no_layer(
     assert space.get(B) == 2
 
 
+def test_a_journal_that_fails_ends_the_session_before_anything_is_lost(
+    space: Space, path: Path
+) -> None:
+    session = opened(space, path)
+    session.pause()
+    pending = session.set(A, 1)
+    database: Any = session._replica.journal._database  # type: ignore[union-attr]
+    database.execute("PRAGMA query_only = ON")
+    session.resume()
+    with pytest.raises(Unavailable, match="journal"):
+        pending.wait(SECONDS)
+        session.flush(SECONDS)
+    session.close()
+    with opened(space, path) as again:
+        assert again.flush(SECONDS) == []
+        assert again.set(B, 1).local == 2
+    assert [commit.facts[0].id for commit in space.log()] == [A, B]
+
+
 def test_a_journal_takes_every_value(space: Space, path: Path) -> None:
     values = [1.5, -0.0, 2**53 - 1, "é\u2028\U0001f600", [None, True, {}], {"": [[]]}]
     deep: Any = 1
