@@ -161,12 +161,12 @@ def integrate_without_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forget_what_was_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    def follow(self: Exchange, link: Any) -> None:
+    def begin(self: Exchange, link: Any) -> None:
         self._replica.stack.decided = max(self._replica.stack.decided, self._next - 1)
         plain(self, link)
 
-    plain = Exchange._follow
-    monkeypatch.setattr(Exchange, "_follow", follow)
+    plain = Exchange._begin
+    monkeypatch.setattr(Exchange, "_begin", begin)
 
 
 def take_refusals_for_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
