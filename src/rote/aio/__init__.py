@@ -3,6 +3,7 @@
 from rote.aio.hosts import Host
 from rote.aio.opening import of, open
 from rote.aio.runs import Event, Run
+from rote.aio.sessions import Pending, Session
 from rote.aio.stores import BlobFile, Memory, Space, Store, Transaction
 
 __all__ = [
@@ -10,7 +11,9 @@ __all__ = [
     "Event",
     "Host",
     "Memory",
+    "Pending",
     "Run",
+    "Session",
     "Space",
     "Store",
     "Transaction",

@@ -75,6 +75,14 @@ class Block(Face[S]):
         await self._threads.leave(block.__exit__, kind, error, trace)
 
 
+class OpenBlock(Block[S]):
+    """The face of one that is open already: entering it waits for nothing, so nothing is left open by a
+    cancellation before the block."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+
 def face_of(kind: type) -> "Callable[[type[Face[Any]]], Any]":
     """Register a face as that of a class and its subclasses."""
 
@@ -86,9 +94,11 @@ def face_of(kind: type) -> "Callable[[type[Face[Any]]], Any]":
 
 
 def shown(value: Any, threads: Threads) -> Any:
-    """Return the face of an object, or of each in a list."""
-    if type(value) is list:
-        return [shown(each, threads) for each in value]
+    """Return the face of an object, or of each in a list or a tuple; None for None."""
+    if value is None:
+        return None
+    if type(value) in (list, tuple):
+        return type(value)(shown(each, threads) for each in value)
     for kind in type(value).__mro__:
         if kind in FACES:
             return FACES[kind](value, threads)
@@ -223,6 +233,16 @@ class Lists(Generic[P, R]):
 class Opens(Name[P, R]):
     """A method that returns a context manager, and asks the store to make it."""
 
+    def __init__(
+        self,
+        function: Callable[Concatenate[Any, P], Any],
+        *,
+        undo: Callable[[Any], object] | None = None,
+    ) -> None:
+        """undo  called with what was made when nobody else will get that"""
+        super().__init__(function)
+        self.undo = undo
+
     @overload
     def __get__(self, face: None, owner: type) -> Self: ...
     @overload
@@ -234,7 +254,8 @@ class Opens(Name[P, R]):
 
         def begin(*args: Any, **named: Any) -> Opening[Any]:
             async def make() -> Any:
-                return shown(await threads.write(partial(asked, *args, **named)), threads)
+                made = await threads.write(partial(asked, *args, **named), self.undo)
+                return shown(made, threads)
 
             return Opening(make)
 

@@ -8,6 +8,7 @@ from typing import Any, overload
 from rote.aio.faces import Opening, shown
 from rote.aio.hosts import Host
 from rote.aio.runs import Run
+from rote.aio.sessions import Pending, Session
 from rote.aio.stores import Memory, Space, Store, Transaction
 from rote.aio.threads import Pool, Threads, pool_of, turn_of
 from rote.contract import Clock, IdSource, Port
@@ -16,6 +17,9 @@ from rote.opening import open as open_store
 from rote.opening.engines import SCHEMA_DEFAULT
 from rote.records.memory import Memory as SyncMemory
 from rote.runs.run import Run as SyncRun
+from rote.sessions.pending import Pending as SyncPending
+from rote.sessions.pending import store_of
+from rote.sessions.session import Session as SyncSession
 from rote.space import Space as SyncSpace
 from rote.space import Store as SyncStore
 from rote.space import Transaction as SyncTransaction
@@ -91,13 +95,18 @@ def of(x: SyncSpace) -> Space: ...
 @overload
 def of(x: SyncTransaction) -> Transaction: ...
 @overload
+def of(x: SyncSession) -> Session: ...
+@overload
+def of(x: SyncPending) -> Pending: ...
+@overload
 def of(x: SyncMemory) -> Memory: ...
 @overload
 def of(x: SyncRun) -> Run: ...
 @overload
 def of(x: SyncHost) -> Host: ...
 def of(x: Any) -> Any:
-    """Return the async face of a store, space, transaction, memory, run or host; `.sync` leads back."""
+    """Return the async face of a store, space, transaction, session, pending commit, memory, run or host;
+    `.sync` leads back."""
     return shown(x, _threads_of(x))
 
 
@@ -105,6 +114,8 @@ def _threads_of(x: object) -> Threads:
     if isinstance(x, SyncHost):
         shared = shared_of(x)
         return Threads(pool_of(shared)) if shared.space is None else _threads_of(shared.space)
+    if isinstance(x, SyncPending):
+        return Threads(pool_of(store_of(x)))
     port = _port(x)
     turn = turn_of(port) if isinstance(port, TransactionPort) else None
     return Threads(pool_of(port.open_store), turn)
@@ -116,7 +127,7 @@ def _port(x: object) -> Port:
             return port_of_store(x)
         case SyncSpace():
             return port_of(x)
-        case SyncTransaction() | SyncMemory():
+        case SyncTransaction() | SyncSession() | SyncMemory():
             return port_of(x.space)
         case SyncRun():
             return port_of(x.memory.space)

@@ -11,6 +11,7 @@ from rote.aio.faces import (
     Face,
     Has,
     Lists,
+    OpenBlock,
     Opens,
     Reads,
     Shows,
@@ -24,6 +25,7 @@ from rote.contract import Change, Commit, CopyReport, Tell
 from rote.records.memory import Memory as SyncMemory
 from rote.records.memory import Point
 from rote.records.writer import Result
+from rote.sessions.session import Session as SyncSession
 from rote.space import Space as SyncSpace
 from rote.space import Store as SyncStore
 from rote.space import Transaction as SyncTransaction
@@ -31,6 +33,7 @@ from rote.space.sources import port_of
 
 if TYPE_CHECKING:
     from rote.aio.runs import Run
+    from rote.aio.sessions import Session
 
 P = ParamSpec("P")
 
@@ -56,12 +59,16 @@ def _run(function: Callable[Concatenate[Any, P], Any]) -> "Opens[P, Run]":
     return Opens(function)
 
 
+def _session(function: Callable[Concatenate[Any, P], SyncSession]) -> "Opens[P, Session]":
+    return Opens(function, undo=SyncSession.close)
+
+
 def _file(function: Callable[Concatenate[Any, P], BufferedReader]) -> "Shows[P, BlobFile]":
     return Shows(function, writes=False)
 
 
 @face_of(SyncStore)
-class Store(Block[SyncStore]):
+class Store(OpenBlock[SyncStore]):
     """The async face of rote.Store."""
 
     url = Has[SyncStore, str](lambda store: store.url)
@@ -142,6 +149,7 @@ class Space(Face[SyncSpace]):
     retry = Writes(SyncSpace.retry)
     transaction = _transaction(SyncSpace.transaction)
     run = _run(SyncSpace.run)
+    session = _session(SyncSpace.session)
 
     put_blob = Writes(SyncSpace.put_blob)
     blob = Reads(SyncSpace.blob)

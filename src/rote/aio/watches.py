@@ -1,6 +1,7 @@
 """Watches for `async for`: they wait for their space to move, and hold no thread meanwhile.
 
-A lookout says when the space has moved. Where frames come by themselves, from a server, nobody looks.
+A lookout says when the space has moved. Where frames come by themselves, from a server or in a
+session, nobody looks.
 """
 
 import asyncio
@@ -75,6 +76,7 @@ class FramesAhead(AsyncIterator[dict[str, Any]]):
             if not is_last:
                 await asyncio.sleep(self._rested - loop.time())
             moved = waiter.listen(loop)
+            is_ended = isinstance(watching, Ringing) and watching.is_over
             frame = None
             try:
                 # The last look asks how far the space has come.
@@ -86,10 +88,10 @@ class FramesAhead(AsyncIterator[dict[str, Any]]):
                 self._rested = loop.time() + WATCH_PAUSE_SECONDS
             if frame is not None:
                 return frame
-            if is_last or self._is_over:
+            if is_last or is_ended or self._is_over:
                 waiter.forget()
                 return None
-            await _until(moved, deadline)
+            await until(moved, deadline)
 
 
 class _Rung:
@@ -118,7 +120,8 @@ class _Rung:
         self._watching.listen(None)
 
 
-async def _until(moved: asyncio.Event, deadline: float | None) -> None:
+async def until(moved: asyncio.Event, deadline: float | None) -> None:
+    """Wait until an event is set, or a time of the loop has come."""
     try:
         async with asyncio.timeout_at(deadline):
             await moved.wait()

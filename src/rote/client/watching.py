@@ -105,6 +105,10 @@ class RemoteWatching:
         self._rested = self._calls.now() + WATCH_PAUSE_SECONDS
         return frame
 
+    @property
+    def is_over(self) -> bool:
+        return self._is_closed
+
     def listen(self, ring: Callable[[], None] | None) -> None:
         self._watched.ring = ring
 

@@ -66,6 +66,11 @@ class Watching(Protocol):
 class Ringing(Protocol):
     """A watch to which frames come by themselves."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing comes any more but what `take` says now."""
+        ...
+
     def listen(self, ring: Callable[[], None] | None) -> None:
         """Have a function called, on any thread, when `take` may have something to say."""
         ...

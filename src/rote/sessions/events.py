@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from rote.errors import RoteError
@@ -38,6 +39,22 @@ class Events:
     def close(self) -> None:
         """No event comes after those that are kept."""
         self._is_over = True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no event comes any more, and none is kept."""
+        return self._is_over and not self._kept
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `take` waits for nothing."""
+        return self._is_over or len(self._kept) > 0
+
+    def take_now(self) -> Event | None:
+        """Return the next event that is kept; no lock is taken."""
+        with suppress(IndexError):
+            return self._kept.popleft()
+        return None
 
     def take(self, timeout: float | None) -> Event | None:
         """Return the next event; None when none came within `timeout` seconds, or none comes any more."""

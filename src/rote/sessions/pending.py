@@ -1,13 +1,13 @@
 """Pending: an own commit of a session, from its call until the store has decided it."""
 
-import threading
 import time
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Literal
 
-from rote.contract import Commit
+from rote.contract import Commit, OpenStore
 from rote.errors import Conflict, Unavailable, invariant
+from rote.sessions.changed import Changed, Check
 from rote.sessions.layers import Layer
 from rote.space.arguments import check_timeout
 
@@ -57,19 +57,22 @@ class Pending:
     def __init__(
         self,
         layer: Layer,
-        changed: threading.Condition,
+        changed: Changed,
         *,
+        store: OpenStore,
         load: Callable[[int], Commit],
         withdraw: Callable[[Fate], bool],
         maker: Maker | None = None,
     ) -> None:
         """changed   held by who changes its fate
+        store     in which it is decided
         load      returns the commit of a version
         withdraw  takes it back, if it was not sent; whether it has
         maker     who makes it again
         """
         self._fate = Fate(layer, self, maker=maker)
         self._changed = changed
+        self._store = store
         self._load = load
         self._withdraw = withdraw
 
@@ -132,11 +135,14 @@ class Pending:
                 raise self.error
         return self.status == "rejected"
 
+    def _is_over(self) -> bool:
+        return self.status != "pending"
+
     def _await(self, timeout: float | None) -> None:
         check_timeout(timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._changed:
-            while self.status == "pending":
+            while not self._is_over():
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise Unavailable(
@@ -152,3 +158,12 @@ class Pending:
 
 def fate_of(pending: Pending) -> Fate:
     return pending._fate
+
+
+def store_of(pending: Pending) -> OpenStore:
+    return pending._store
+
+
+def decided(pending: Pending) -> tuple[Changed, Check]:
+    """Return what changes when a commit is decided, and whether it is."""
+    return pending._changed, pending._is_over

@@ -6,10 +6,9 @@
 Nothing is read from the store, and no user's function called, while `changed` is held.
 """
 
-import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from weakref import WeakSet
 
@@ -25,6 +24,7 @@ from rote.errors import (
     Unavailable,
     Withdrawn,
 )
+from rote.sessions.changed import Changed
 from rote.sessions.confirmed import ConfirmedPort
 from rote.sessions.events import Events
 from rote.sessions.held import Held, held_by
@@ -66,7 +66,7 @@ class Replica:
         self._clock = clock
         self._is_remote = is_remote
         self.confirmed = self._confirmed(Head(0, None, None), held_by(self.watches))
-        self.changed = threading.Condition()
+        self.changed = Changed()
         self.state: LineState = "connecting"
         self.error: RoteError | None = None  # why it has ended
         self.last_failure: RoteError | None = None  # of a line
@@ -156,8 +156,11 @@ class Replica:
 
     def new_fate(self, layer: Layer, maker: Maker | None) -> Fate:
         """Return the fate of a new commit, with the Pending that its caller gets."""
-        load, withdraw = self._load, self._withdraw
-        return fate_of(Pending(layer, self.changed, load=load, withdraw=withdraw, maker=maker))
+        pending = Pending(
+            layer, self.changed, store=self.port.open_store,
+            load=self._load, withdraw=self._withdraw, maker=maker,
+        )  # fmt: skip
+        return fate_of(pending)
 
     def _load(self, version: int) -> Commit:
         return commit_at(self.port, self.space, version)
@@ -281,12 +284,12 @@ class Replica:
 
     # -- waiting -----------------------------------------------------------------------------------
 
-    def flush(self, timeout: float | None) -> list[Pending]:
-        """Wait until all commits made before are decided and integrated; return the rejected ones that
-        no flush has returned yet."""
+    def flush(self, timeout: float | None, *, until: int | None = None) -> list[Pending]:
+        """Wait until all commits up to a local, or made before, are decided and integrated; return the
+        rejected ones that no flush has returned yet."""
         deadline = None if timeout is None else time.monotonic() + timeout
         with self.changed:
-            until = self.stack.made
+            until = self.stack.made if until is None else until
             if self.error is not None or self._has_lost:
                 self.check_not_ended()
             while not self._is_settled(until):
@@ -305,6 +308,15 @@ class Replica:
             later = [fate for fate in self._rejected if fate.first > until]
             self._rejected = deque(later, maxlen=SESSION_EVENTS_MAX)
             return told
+
+    def not_told(self, rejected: Sequence[Pending]) -> None:
+        """Take back what a flush has returned to nobody."""
+        with self.changed:
+            self._rejected.extendleft(fate_of(pending) for pending in reversed(rejected))
+
+    def is_flushed(self, until: int) -> bool:
+        """Whether a flush of the commits up to a local waits for nothing; the caller holds `changed`."""
+        return self.state == "ended" or self._is_settled(until)
 
     def _is_settled(self, until: int) -> bool:
         is_made_again = self._to_make_again or self._made_again is not None

@@ -17,6 +17,7 @@ from rote.sessions.events import Event
 from rote.sessions.exchange import Exchange
 from rote.sessions.making import Making
 from rote.sessions.pending import Fate, Maker, Pending, fate_of
+from rote.sessions.replica import Replica
 from rote.sessions.transactions import SessionTransaction
 from rote.sessions.watching import ViewWatching
 from rote.space import Space
@@ -306,15 +307,18 @@ class Session(Transacting):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._leave(error, self._timeout)
+
+    def _leave(self, error: BaseException | None, timeout: float) -> None:
         try:
             if error is None and self.state != "ended":
-                self._finish()
+                self._finish(timeout)
         finally:
             self.close()
 
-    def _finish(self) -> None:
+    def _finish(self, timeout: float) -> None:
         try:
-            self.flush(self._timeout)
+            self.flush(timeout)
         except Unavailable as late:
             if late.code != "timeout":
                 raise
@@ -327,3 +331,7 @@ class Session(Transacting):
                     " know here what becomes of them; a journal would have kept them",
                     locals=undecided,
                 ) from None
+
+
+def replica_of(session: Session) -> Replica:
+    return session._replica

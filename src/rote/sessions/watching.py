@@ -1,6 +1,7 @@
 """Watches of a view: frames of what a query shows, with own writes in it."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from rote.contract import State
@@ -12,7 +13,7 @@ from rote.values import canonical, decode_canonical
 
 
 class ViewWatching:
-    """Implements contract.Watching on a view of a session."""
+    """Implements contract.Watching and Ringing on a view of a session."""
 
     def __init__(self, replica: Replica, branch: str, query: Any) -> None:
         self._replica = replica
@@ -23,6 +24,7 @@ class ViewWatching:
         self._shown: dict[str, State] = {}
         self._version: int | None = None  # that the last frame led to
         self._is_closed = False
+        self._leave: Callable[[], None] = lambda: None  # ends the ringing
 
     def next(self, timeout: float | None = None) -> dict[str, Any] | None:
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -31,6 +33,18 @@ class ViewWatching:
             if frame is not None:
                 return frame
         return None
+
+    @property
+    def is_over(self) -> bool:
+        return self._is_closed or self._replica.state == "ended"
+
+    def listen(self, ring: Callable[[], None] | None) -> None:
+        self._leave()
+        if ring is not None:
+            self._leave = self._replica.changed.listen(self._is_to_look, ring)
+
+    def take(self) -> dict[str, Any] | None:
+        return self.next(0)
 
     def advance(self, version: int) -> dict[str, Any] | None:
         raise InvalidInput("a view of a session goes by the steps of its session")
@@ -45,13 +59,20 @@ class ViewWatching:
         replica = self._replica
         with replica.changed:
             while not self._is_closed:
-                if self._seen != (replica.stack.fold(self._branch), replica.stack.made):
+                if self._has_moved():
                     return True
                 left = None if deadline is None else deadline - time.monotonic()
                 if replica.state == "ended" or (left is not None and left <= 0):
                     return False
                 replica.changed.wait(left)
             return False
+
+    def _has_moved(self) -> bool:
+        stack = self._replica.stack
+        return self._seen != (stack.fold(self._branch), stack.made)
+
+    def _is_to_look(self) -> bool:
+        return self.is_over or self._has_moved()
 
     def _frame(self) -> dict[str, Any] | None:
         """Return what the view shows otherwise than the last frame; None when that is nothing."""

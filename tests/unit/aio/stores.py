@@ -9,6 +9,7 @@ from typing import Any
 import rote.aio
 
 SECONDS_MAX = 20.0
+OURS = ("rote-aio", "rote-lookout", "rote-session")
 A = "urn:test:a"
 B = "urn:test:b"
 
@@ -29,6 +30,6 @@ def on_a_store(
 
 def assert_no_new_threads(others: Sequence[threading.Thread]) -> None:
     for thread in threading.enumerate():
-        if thread not in others and thread.name.startswith(("rote-aio", "rote-lookout")):
+        if thread not in others and thread.name.startswith(OURS):
             thread.join(SECONDS_MAX)
             assert not thread.is_alive(), thread.name

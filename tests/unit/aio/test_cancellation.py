@@ -203,6 +203,15 @@ async def _run(space: rote.aio.Space, id: str) -> None:
         await run.set(id, "written")
 
 
+async def _session(space: rote.aio.Space, id: str) -> None:
+    async with space.session(watch={"select": {id: {}}}) as session:
+        async with session.transaction() as tx:
+            assert await tx.get(id) is None
+            await tx.set(id, "written")
+        assert tx.pending is not None
+        await tx.pending.wait()
+
+
 async def _read(space: rote.aio.Space, id: str) -> None:
     assert await space.get(id) is None
     async for _ in space.scan(limit=50):
@@ -214,7 +223,7 @@ async def _watch(space: rote.aio.Space, id: str) -> None:
         pass
 
 
-DOINGS: list[Doing] = [_set, _set, _update, _transact, _run, _read, _watch]
+DOINGS: list[Doing] = [_set, _set, _update, _transact, _run, _session, _read, _watch]
 
 
 def test_cancelled_at_any_moment_a_store_is_settled_and_nothing_leaks(store_path: Path) -> None:

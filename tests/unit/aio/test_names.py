@@ -9,25 +9,32 @@ import pytest
 import rote
 import rote.aio
 from rote.aio.faces import FACES, Has, Lists, Name
+from rote.aio.sessions import SessionTransaction as SessionTransactionFace
 from rote.errors import InvalidInput
 from rote.runs.events import Event
+from rote.sessions.transactions import SessionTransaction
 from rote.tiers.profiles import ADAPTERS
 
 PAIRS: dict[type, type[Any]] = {
     rote.Store: rote.aio.Store,
     rote.Space: rote.aio.Space,
     rote.Transaction: rote.aio.Transaction,
+    rote.Session: rote.aio.Session,
+    SessionTransaction: SessionTransactionFace,
+    rote.Pending: rote.aio.Pending,
     rote.Memory: rote.aio.Memory,
     rote.Run: rote.aio.Run,
     Event: rote.aio.Event,
     rote.Host: rote.aio.Host,
 }
-# For the layers above a space inside of Rote, which are synchronous; and what has no face yet.
-INTERNAL: dict[type, set[str]] = {rote.Space: {"open_store", "searching", "session"}}
+# For the layers above a space inside of Rote, which are synchronous.
+INTERNAL: dict[type, set[str]] = {rote.Space: {"open_store", "searching"}}
 # Attributes that __init__ sets.
 ATTRIBUTES: dict[type, set[str]] = {
     rote.Store: {"url", "read_only"},
     rote.Transaction: {"space", "commit"},
+    rote.Session: {"space"},
+    SessionTransaction: {"space", "commit", "pending"},
     rote.Memory: {"space", "profile", "namespaces"},
     rote.Run: {"memory", "memory_snapshot_id", "commit_id"},
     Event: {"index"},
