@@ -267,9 +267,11 @@ class Exchange:
                 case Decided():
                     self._pause = LINE_PAUSE_SECONDS_MIN
                     self._flying.pop(message.id, None)
+                case Done():
+                    self._flying.pop(message.id, None)
                 case Refused():
                     self._refused.append(message)
-                case Done() | wire.Revoked() | wire.Closing():
+                case wire.Revoked() | wire.Closing():
                     pass  # the end of the line says what to do
             self._changed.notify_all()
 

@@ -12,6 +12,9 @@ from rote.sessions.replica import Replica
 from rote.values import canonical, decode_canonical
 
 
+_Mark = tuple[bool, int, str | None, bytes | None]
+
+
 class ViewWatching:
     """Implements contract.Watching and Ringing on a view of a session."""
 
@@ -21,7 +24,7 @@ class ViewWatching:
         self._text = canonical(dict(query))  # what the caller changes later does not matter
         self._branch = branch if asked.branch is None else asked.branch
         self._seen: tuple[Fold, int] | None = None
-        self._shown: dict[str, State] = {}
+        self._shown: dict[str, _Mark] = {}
         self._version: int | None = None  # that the last frame led to
         self._is_closed = False
         self._leave: Callable[[], None] = lambda: None  # ends the ringing
@@ -80,11 +83,11 @@ class ViewWatching:
         self._seen = view.fold, view.until
         walk = self._walk(view)
         facts = dict(walk.facts)
-        before, self._shown = self._shown, facts
+        before, self._shown = self._shown, {id: _mark_of(facts[id]) for id in facts}
         upserts = [
             {"id": id, **fact_of(facts[id])}
             for id in sorted(facts)
-            if id not in before or facts[id] != before[id]
+            if before.get(id) != self._shown[id]
         ]
         removes = sorted(before.keys() - facts.keys())
         is_first = self._version is None
@@ -106,3 +109,10 @@ class ViewWatching:
         walk = walk_of(asked, schemas, source)
         walk.run(roots_of(asked, source, after=None, limit=limit))
         return walk
+
+
+def _mark_of(state: State) -> _Mark:
+    """Return what tells a state from another one: what an own commit wrote has no hash. As text, because
+    in Python 1 is True."""
+    text = canonical(state.value) if state.hash is None else None
+    return state.exists, state.version, state.hash, text

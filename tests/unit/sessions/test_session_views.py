@@ -251,3 +251,10 @@ def test_a_search_finds_own_records(space: Space) -> None:
         )
         shown = [item["record_id"] for item in memory.search("deploy keys")["items"]]
         assert shown == ["1"]
+
+
+def test_a_frame_tells_true_from_1(offline: Session) -> None:
+    frames = offline.watch(WATCH, timeout=0)
+    for value in (1, True, [False], [0]):
+        offline.set(A, value)
+        assert str(next(frames)["upserts"][0]["value"]) == str(value)
