@@ -7,7 +7,8 @@ A link mends nothing. How the server has closed says what is to be done then.
 """
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from socket import SHUT_RDWR
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from rote.contract import sync as wire
 from rote.contract.links import Decided, Done, LinkRequest, Message, Refused, Then, ended
 from rote.contract.verdicts import Verdict, decode_verdict
 from rote.errors import Busy, Denied, InvalidInput, Unavailable
-from rote.values.client_limits import LINE_LOOK_SECONDS
+from rote.values.client_limits import LINE_CLOSE_SECONDS, LINE_LOOK_SECONDS
 from rote.values.session_limits import LINK_COMMITS_MAX, LINK_REQUESTS_MAX
 
 _BROKEN = (WebSocketException, OSError, EOFError)
@@ -147,8 +148,14 @@ class WireLink:
                 return message
 
     def close(self) -> None:
-        with self._mutex:
+        if not self._mutex.acquire(timeout=LINE_CLOSE_SECONDS):
+            with suppress(OSError):  # whoever sends waits for a server that takes no byte
+                self._socket.socket.shutdown(SHUT_RDWR)
+            self._mutex.acquire()
+        try:
             self._end = self._end or ended("stop", "the link was closed")
+        finally:
+            self._mutex.release()
         self._ending.close()
 
     # -- messages ----------------------------------------------------------------------------------

@@ -116,9 +116,13 @@ class Exchange:
             self._is_closing = True
             link = self._take_down()
             self._changed.notify_all()
-        if link is not None:
-            with self._sending:
+        if link is not None and self._sending.acquire(timeout=SYNC_CLOSE_SECONDS):
+            try:
                 self._end(link, forget=forget)
+            finally:
+                self._sending.release()
+        elif link is not None:  # what is on its way does not get there
+            link.close()
         here = threading.current_thread()
         for thread in self._threads:
             if thread is not here and thread.is_alive():
