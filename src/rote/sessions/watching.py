@@ -11,7 +11,6 @@ from rote.sessions.layers import Fold
 from rote.sessions.replica import Replica
 from rote.values import canonical, decode_canonical
 
-
 _Mark = tuple[bool, int, str | None, bytes | None]
 
 
