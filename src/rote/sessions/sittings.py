@@ -426,16 +426,15 @@ class Sitting:
     def _let_go(self) -> None:
         """Drop the verdicts that are acknowledged and that no later commit can name as a layer.
 
-        A commit was rejected at a version that its client may have seen before; so one that has seen
-        both may have just that basis.
+        Who has acknowledged that a commit was rejected sends nothing more that has seen it. So any number
+        may be rejected at one version.
         """
         basis = self._row.basis
         self._drop(
             [
                 local
                 for local, verdict in self._window.items()
-                if local <= self._row.acknowledged
-                and (verdict.version < basis or (verdict.is_accepted and verdict.version == basis))
+                if local <= self._row.acknowledged and verdict.version <= basis
             ]
         )
 

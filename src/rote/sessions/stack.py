@@ -119,9 +119,7 @@ class Stack:
 
     def basis(self) -> int:
         """Return the lowest version that a commit to be sent has seen."""
-        return min(
-            (laid.layer.sent.basis for laid in self._waiting.values()), default=self.head.version
-        )
+        return min((laid.layer.sent.basis for laid in self._undecided()), default=self.head.version)
 
     # -- writing -----------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from rote.contract.links import Link, LinkRequest, Message, Refused, ended
 from rote.contract.sync import Abandon, Ack, Mark, Opened, OpenSession, Transact
 from rote.errors import (
     Busy,
+    Conflict,
     Diverged,
     InternalError,
     InvalidInput,
@@ -407,6 +408,25 @@ def test_an_open_transaction_bounds_the_commits_beside_it(session: Session) -> N
         assert session.flush(SECONDS) == []
     session.set(C, "again")
     assert session.flush(SECONDS) == []
+
+
+def test_any_number_of_commits_may_be_rejected_at_one_version(
+    monkeypatch: pytest.MonkeyPatch, session: Session
+) -> None:
+    monkeypatch.setattr(sittings, "SESSION_WINDOW_MAX", 10)
+    monkeypatch.setattr(exchange, "SESSION_ACK_VERDICTS", 6)
+    session.set(A, 1)
+    assert session.flush(SECONDS) == []
+    for _ in range(15):
+        with pytest.raises(Conflict):
+            session.transact(
+                [{"op": "set", "id": B, "value": 1}], reads=[{"id": A, "version": 0}]
+            ).wait(SECONDS)
+    session.pause()
+    for _ in range(15):
+        assert session.set(B, 1).cancel()
+    session.resume()
+    assert session.set(C, 1).wait(SECONDS).version == 2
 
 
 def test_nothing_is_sent_after_a_pause(session: Session, linker: BadLinker) -> None:
