@@ -311,7 +311,7 @@ class Session(Transacting):
 
     def _leave(self, error: BaseException | None, timeout: float) -> None:
         try:
-            if error is None and self.state != "ended":
+            if error is None and (self.state != "ended" or self._replica.error is not None):
                 self._finish(timeout)
         finally:
             self.close()

@@ -461,3 +461,15 @@ def test_a_closed_session_has_no_threads(space: Space, linker: BadLinker) -> Non
         if thread.name.startswith("rote-session"):
             thread.join(SECONDS)
     assert threading.active_count() <= before
+
+
+def test_a_block_that_is_left_after_its_session_was_ended_says_so(
+    space: Space, linker: BadLinker
+) -> None:
+    with pytest.raises(SessionRevoked), begin(space, linker) as session:
+        session.pause()
+        pending = session.set(A, 1)
+        linker.failures = [SessionRevoked("taken over")]
+        session.resume()
+        await_event(session, "ended")
+    assert pending.status == "unknown"
