@@ -6,6 +6,7 @@
 Nothing is read from the store, and no user's function called, while `changed` is held.
 """
 
+import os
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -63,6 +64,7 @@ class Replica:
         self.port = port
         self.space = space
         self.watches = watches or {}
+        self._process = os.getpid()
         self._clock = clock
         self._is_remote = is_remote
         self.confirmed = self._confirmed(Head(0, None, None), held_by(self.watches))
@@ -110,6 +112,7 @@ class Replica:
 
     def view(self, branch: str) -> ViewPort:
         """Return the view of a branch as it is now."""
+        self.check_process()
         with self.changed:
             stack = self.stack
             fold = stack.fold(branch)
@@ -147,6 +150,16 @@ class Replica:
         if self.making is not None:
             seen.append(self.making)
         return min([self.stack.basis(), *seen])
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a child of the process that has opened the session, with its threads and line."""
+        return self._process != os.getpid()
+
+    def check_process(self) -> None:
+        # Before any lock: in a forked process nobody would release it.
+        if self.is_forked:
+            raise Unavailable("the session was opened before a fork; open it again in this process")
 
     def check_not_ended(self) -> None:
         if self.state == "ended":
@@ -287,6 +300,7 @@ class Replica:
     def flush(self, timeout: float | None, *, until: int | None = None) -> list[Pending]:
         """Wait until all commits up to a local, or made before, are decided and integrated; return the
         rejected ones that no flush has returned yet."""
+        self.check_process()
         deadline = None if timeout is None else time.monotonic() + timeout
         with self.changed:
             until = self.stack.made if until is None else until

@@ -280,17 +280,21 @@ class Session(Transacting):
 
     def pause(self) -> None:
         """Go offline; nothing is sent once it returns."""
+        self._replica.check_process()
         self._exchange.pause()
 
     def resume(self) -> None:
         """Go online again."""
+        self._replica.check_process()
         self._exchange.resume()
 
     def close(self) -> None:
         """End the session; commits that are not decided are `unknown`, and may have been applied.
 
-        A journal keeps them, for who opens it again.
+        A journal keeps them, for who opens it again. In a forked process nothing ends.
         """
+        if self._replica.is_forked:
+            return
         journal = self._replica.journal
         self._exchange.close(forget=journal is None)
         self._replica.end(None)

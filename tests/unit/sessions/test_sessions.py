@@ -1,5 +1,6 @@
 """Sessions, sentence by sentence of what they promise."""
 
+import os
 import threading
 from typing import Any
 
@@ -444,3 +445,26 @@ def test_a_store_that_closes_ends_its_sessions() -> None:
     session = store.space("s").session()
     store.close()
     assert session.state == "ended"
+
+
+def test_a_forked_process_raises_and_leaves_the_session_to_its_own(session: Session) -> None:
+    session.set(A, 1)
+    session.flush(SECONDS)
+    child = os.fork()
+    if child == 0:
+        raised = 0
+        for call in (
+            lambda: session.get(A),
+            lambda: session.set(A, 2),
+            session.flush,
+            session.pause,
+        ):
+            try:
+                call()
+            except Unavailable as error:
+                raised += "fork" in str(error)
+        session.close()
+        os._exit(raised)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
+    session.set(A, 3).wait(SECONDS)
+    assert session.state == "online"
