@@ -92,8 +92,8 @@ class Session(Transacting):
     @property
     def confirmed(self) -> Space:
         """The space as it is confirmed, without own commits; read-only."""
-        head = self._replica.stack.head
-        return space_on(self.space, self._replica.port, branch=self._branch, pinned=head)
+        port = self._replica.confirmed
+        return space_on(self.space, port, branch=self._branch, pinned=port.head)
 
     @property
     def pending(self) -> tuple[Pending, ...]:

@@ -9,6 +9,7 @@ from rote.errors import Conflict, InvalidInput, Unavailable
 from rote.sessions.session import Session
 from rote.space import Space
 from rote.testing.frames import Folded
+from rote.testing.serving import serving
 from tests.unit.sessions.conftest import SECONDS, WATCH
 
 A, B, C = "urn:a", "urn:b", "urn:c"
@@ -258,3 +259,18 @@ def test_a_frame_tells_true_from_1(offline: Session) -> None:
     for value in (1, True, [False], [0]):
         offline.set(A, value)
         assert str(next(frames)["upserts"][0]["value"]) == str(value)
+
+
+def test_what_is_held_is_read_while_nobody_answers() -> None:
+    with rote.open(":memory:") as here:
+        here.space("s").set(A, 1)
+        with serving(here, threads=2) as server:
+            store = rote.open(server.url, token=server.token, timeout=SECONDS)
+            session = store.space("s").session(watch=WATCH, timeout=SECONDS)
+            session.pause()
+        try:
+            session.set(A, 2)
+            assert session.confirmed.get(A) == 1
+            assert session.confirmed.query(WATCH)["facts"][A]["value"] == 1
+        finally:
+            store.close()
