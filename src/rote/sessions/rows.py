@@ -44,13 +44,24 @@ class VerdictBody(Struct, frozen=True):
     version: int  # of the commit; of a rejected one the head when it was decided
     payload: str | None  # digest of what was sent; None when it is not known any more
     error: Mapping[str, Any] | None = None  # None: accepted
+    # The head when a key was found to have been used before; None: the commit was made for this one.
+    head: int | None = None
 
     def body(self) -> dict[str, Json]:
-        return {"version": self.version, "payload": self.payload, "error": self.error}
+        head: dict[str, Json] = {} if self.head is None else {"head": self.head}
+        return {"version": self.version, "payload": self.payload, "error": self.error, **head}
 
     @property
     def is_accepted(self) -> bool:
         return self.error is None
+
+    def can_be_named(self, basis: int) -> bool:
+        """Whether a commit with a basis may name this one, of which its client knows, as a layer.
+
+        A client may have seen the version at which a key was found before it knew of that; so a commit
+        that has seen both may have just that basis.
+        """
+        return self.version > basis if self.head is None else self.head >= basis
 
 
 def session_in(row: SideRow) -> SessionBody:
@@ -65,7 +76,7 @@ def verdict_in(row: SideRow) -> VerdictBody:
     body = row.body
     if type(body) is not dict or not {"version", "payload"} <= body.keys():
         raise Corrupt(f"the row of verdict {row.key!r} was changed; run `rote verify`")
-    return VerdictBody(body["version"], body["payload"], body.get("error"))
+    return VerdictBody(body["version"], body["payload"], body.get("error"), body.get("head"))
 
 
 def verdict_key(session: str, local: int) -> str:

@@ -275,7 +275,7 @@ class Sitting:
                 return self._reject(sent.local, payload, error)
             else:
                 return self._accepted(sent, payload, commit, moved)
-            if sent.local <= self._row.decided:
+            if self._known(sent.local) is not None:
                 return self._verdict(sent.local)  # it was decided, and the answer got lost
         raise Busy("the rows of this session keep moving; send the commit again")
 
@@ -312,15 +312,12 @@ class Sitting:
         self, sent: Transact, payload: str | None, commit: Commit, moved: SessionBody
     ) -> Verdict:
         made = VerdictBody(commit.version, payload)
-        if sent.key is not None:
-            row = self._port.answer(
-                self.space, GetSide(VERDICT, verdict_key(self.session, sent.local))
-            )
-            if row is None or row.fence <= self._fences.get(sent.local, 0):
-                # The key was used before: nothing was committed, and no guard has moved.
-                self._put_verdict(sent.local, made)
-                self._move(self._after(sent.local))
-                return self._verdict(sent.local, commit)
+        if sent.key is not None and self._stored().decided < sent.local:
+            # The key was used before: nothing was committed, and no guard has moved.
+            head = self._port.answer(self.space, GetHead()).version
+            self._put_verdict(sent.local, structs.replace(made, head=head))
+            self._move(self._after(sent.local))
+            return self._verdict(sent.local, commit)
         self._row, self._fence, self._is_confirmed = moved, self._fence + 1, True
         self._fences[sent.local] = self._fences.get(sent.local, 0) + 1
         self._window[sent.local] = made
@@ -399,6 +396,15 @@ class Sitting:
         self._window, self._fences = window, fences
         self._forget_undecided()
 
+    def _stored(self) -> SessionBody:
+        """Return the row of the session as it is now; SessionRevoked when it is not ours any more."""
+        row = self._port.answer(self.space, GetSide(SESSION, self.session))
+        if row is None:
+            raise SessionRevoked("this session was closed; nothing was decided")
+        body = session_in(row)
+        self._check_opens(body)
+        return body
+
     def _check_opens(self, body: SessionBody) -> None:
         if body.opens != self._row.opens:
             raise SessionRevoked("this session was taken over; nothing was decided")
@@ -434,7 +440,7 @@ class Sitting:
             [
                 local
                 for local, verdict in self._window.items()
-                if local <= self._row.acknowledged and verdict.version <= basis
+                if local <= self._row.acknowledged and not verdict.can_be_named(basis)
             ]
         )
 

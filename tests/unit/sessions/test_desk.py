@@ -319,6 +319,37 @@ def test_a_key_that_was_used_answers_its_commit_and_writes_nothing(
     assert code(sitting.transact(put(2, key="k"))) == "payload_mismatch"
 
 
+def test_a_key_that_was_used_can_be_named_by_what_has_seen_its_commit(
+    desk: Desk, space: Space
+) -> None:
+    """The verdict went with its acknowledgement, because the commit of the key is older than the basis;
+    then what had seen it was rejected."""
+    space.set(A, 1, key="k")
+    space.set(B, 1)
+    sitting = desk.open()
+    sitting.transact(put(1, key="k"))
+    sitting.acknowledge(verdicts=1, basis=2)
+    sitting = again(desk, sitting)
+    assert sitting.transact(put(2, basis=2, reads=seen(1, version=2))).accepted
+    sitting.acknowledge(verdicts=1, basis=3)
+    assert code(sitting.transact(put(3, basis=3, reads=seen(1, version=3)))) == "invalid_input"
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_key_that_was_used_is_decided_when_its_verdict_was_lost(
+    desk: Desk, port: BreakingPort, space: Space, is_done: bool
+) -> None:
+    """The row of the verdict was there already, and was taken for a sign that the commit was made now:
+    the verdict was told, and nothing of it was stored."""
+    space.set(A, 1, key="k")
+    sitting = desk.open()
+    port.fails, port.is_done = PutSide, is_done
+    with pytest.raises(Unavailable):
+        sitting.transact(put(1, key="k"))
+    assert sitting.transact(put(1, key="k")).version == 1
+    assert again(desk, sitting).decided == 1
+
+
 def test_nothing_of_a_session_is_hashed(space: Space) -> None:
     sitting = Desk(space._port, space.did, randomness=SeededIds(3)).open()
     sitting.transact(put(1, meta={"m": 1}))
