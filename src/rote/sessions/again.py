@@ -8,7 +8,7 @@ The functions are the user's, so they run on a thread of their own, and no lock 
 import threading
 from collections.abc import Callable
 
-from rote.errors import Conflict, Withdrawn
+from rote.errors import Conflict, Unavailable, Withdrawn
 from rote.sessions.pending import Fate, Maker
 from rote.sessions.replica import Replica
 
@@ -74,7 +74,17 @@ class Again:
                     return Withdrawn("its function has nothing to write any more")
                 return None
             except Conflict as error:
-                conflict = error
                 if maker.attempts == 0:
-                    return conflict
+                    return error
+            except Unavailable:
+                if maker.attempts == 0 or not self._await_line():
+                    raise
         return Withdrawn("it was taken back before it was made again")
+
+    def _await_line(self) -> bool:
+        """Wait until the line is up: what a function reads may not be held. False when the session ends."""
+        replica = self._replica
+        with self._changed:
+            while replica.state not in ("online", "ended"):
+                self._changed.wait()
+            return replica.state == "online"

@@ -1,5 +1,6 @@
 """Views of sessions: what is held, queries and watches with own writes, and records."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -66,6 +67,32 @@ def test_what_is_not_held_is_unavailable_offline_behind_a_server(space: Space) -
             with pytest.raises(Unavailable):
                 session.patch(A, [])
         session.resume()
+
+
+def test_a_function_that_reads_while_the_line_is_down_is_called_again_when_it_is_up(
+    space: Space,
+) -> None:
+    """A line that broke at the wrong moment rejected what `apply` and `update` had promised."""
+    calls, is_down = [], threading.Event()
+    with space.session(timeout=SECONDS) as session:
+
+        def count(tx: Any) -> None:
+            calls.append(tx)
+            if len(calls) == 2:
+                session.pause()
+                is_down.set()
+            tx.set(A, (tx.get(A) or 0) + 1)
+
+        assert session.get(A) is None  # it is kept until the next step
+        session.pause()
+        pending = session.apply(count)
+        assert pending is not None
+        space.set(A, 5)
+        session.resume()
+        assert is_down.wait(SECONDS)
+        session.resume()
+        assert pending.wait(SECONDS).version == 2
+        assert space.get(A) == 6
 
 
 def test_a_watch_that_was_cut_holds_only_what_it_shows(space: Space) -> None:
