@@ -12,6 +12,8 @@ from datetime import datetime
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
+
 from rote.contract import Port, PortLayer
 from rote.contract.commands import MakeCommit, PutSide
 from rote.contract.sync import Transact
@@ -134,11 +136,24 @@ class History:
         local = len(client.sent) + 1
         is_stale = self.random.random() < 0.3
         version = self.random.randint(client.basis, newest) if is_stale else newest
+        if self._write_again(client, local, version):
+            return
         branch = SIDE if self.random.random() < 0.2 else "main"
         seen = [self._read(client, version, branch) for _ in range(self.random.randint(0, 2))]
         by = f"{client.name}:{local}"
         operations = [self._operation(by) for _ in range(self.random.randint(1, 2))]
-        client.sent.append(Transact(local, version, operations, branch, seen, meta=by))
+        key = by if self.random.random() < 0.2 else None
+        client.sent.append(Transact(local, version, operations, branch, seen, key, by))
+
+    def _write_again(self, client: Writer, local: int, version: int) -> bool:
+        """Queue a commit with the key and the operations of an earlier one; return whether one was."""
+        keyed = [sent for sent in client.sent if sent.key is not None]
+        if not keyed or self.random.random() > 0.1:
+            return False
+        earlier = self.random.choice(keyed)
+        sent = replace(earlier, local=local, basis=version, reads=[], meta=f"{client.name}:{local}")
+        client.sent.append(sent)
+        return True
 
     def _operation(self, by: str) -> dict[str, Any]:
         """Return a write of a whole entity, or one that changes a part of it and applies to any."""
@@ -217,12 +232,29 @@ class History:
         logged = Logged(log, erased=erased, fork=self.fork)
         for client in self.writers:
             assert list(client.verdicts) == list(range(1, len(client.sent) + 1)), "a gap"
-            accepted = [each for each in client.verdicts.values() if each.accepted]
-            versions = [each.version for each in accepted]
+            made = [
+                (sent, verdict)
+                for sent, verdict in zip(client.sent, client.verdicts.values(), strict=True)
+                if not self._is_again(client, sent, verdict)
+            ]
+            versions = [verdict.version for _, verdict in made if verdict.accepted]
             assert versions == sorted(set(versions)), "versions do not rise"
-            for sent, verdict in zip(client.sent, client.verdicts.values(), strict=True):
+            for sent, verdict in made:
                 assert own.get(sent.meta) == (verdict.version if verdict.accepted else None)
                 self._judge_one(client, sent, verdict, logged)
+
+    def _is_again(self, client: Writer, sent: Transact, verdict: Verdict) -> bool:
+        """Return whether a verdict is that of an earlier commit with the same key."""
+        if sent.key is None or not verdict.accepted:
+            return False
+        versions = [
+            client.verdicts[each.local].version
+            for each in client.sent[: sent.local - 1]
+            if each.key == sent.key and client.verdicts[each.local].accepted
+        ]
+        assert all(version == verdict.version for version in versions), "a key has made two commits"
+        self.counts["keys again"] += bool(versions)
+        return bool(versions)
 
     def _judge_one(self, client: Writer, sent: Transact, verdict: Verdict, logged: Logged) -> None:
         until = verdict.version - 1 if verdict.accepted else verdict.version
@@ -295,6 +327,6 @@ class History:
                     self.acts[commit.version](space)
                 else:
                     made = sent[commit.meta]
-                    space.on(made.branch).transact(made.operations, meta=made.meta)
+                    space.on(made.branch).transact(made.operations, key=made.key, meta=made.meta)
             assert space.head == self.space.head, "something of sessions is in a hash"
         self.counts["hashes"] += 1

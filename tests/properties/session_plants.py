@@ -1,5 +1,6 @@
 """Bugs that are planted in sessions, so that tests show that they find them."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from rote.contract.commands import MakeCommit
+from rote.contract.links import Done
 from rote.errors import RoteError
 from rote.patch import overlap
 from rote.server.sync.decisions import Decisions
@@ -15,6 +17,7 @@ from rote.sessions.admission import admitted_reads
 from rote.sessions.desk import Desk
 from rote.sessions.exchange import Exchange
 from rote.sessions.layers import Fold, Layer
+from rote.sessions.links import LocalLink
 from rote.sessions.rows import session_in
 from rote.sessions.sittings import GuardingPort, Sitting
 from rote.sessions.stack import Stack
@@ -105,6 +108,15 @@ def lose_acknowledgements(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def send_a_step_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow, "SYNC_WINDOW", 3)
+
+
+def show_watches_before_their_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def watch(self: LocalLink, id: int, request: Any) -> Done:
+        reached = self._flow.change(request)
+        self._look(time.monotonic())
+        return Done(id, reached)
+
+    monkeypatch.setattr(LocalLink, "_watch", watch)
 
 
 def let_a_step_overtake_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,7 +205,8 @@ class WireSchedule(LineSchedule):
         """Wait for an answer when there is one to come; at rest, for a step as well."""
         if self._is_resting:
             is_told = len(client.verdicts) == len(client.sent)
-            is_behind = client.to < self.space.version and len(client.unacked) < SYNC_WINDOW
+            is_shown = self._is_shown(client, self.space.version)
+            is_behind = not is_shown and len(client.unacked) < SYNC_WINDOW
             is_due = bool(client.flying) or (is_told and is_behind)
         else:
             is_due = bool(client.flying) and self.random.random() < 0.7

@@ -15,6 +15,7 @@ LEAST = {
     "parts": 100,
     "rejected forks": 40,
     "hashes": 10,
+    "keys again": 20,
     "rejections": 250,
     "cascades": 90,
     "resumes": 500,

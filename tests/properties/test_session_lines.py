@@ -17,6 +17,7 @@ LEAST = {
     "parts": 100,
     "rejected forks": 40,
     "hashes": 10,
+    "keys again": 20,
     "steps": 1_000,
     "folds": 1_000,
     "rejections": 250,
@@ -31,6 +32,7 @@ LEAST = {
     "replays": 70,
     "refusals": 150,
     "withdrawn": 20,
+    "watch changes": 100,
 }
 
 
@@ -71,6 +73,7 @@ PLANTS = [
     plants.go_on_without_the_verdict_before,
     plants.lose_acknowledgements,
     plants.send_a_step_too_many,
+    plants.show_watches_before_their_answer,
 ]
 
 

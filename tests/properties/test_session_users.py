@@ -29,22 +29,22 @@ from tests.properties.session_wires import Ground, ground
 SCHEDULES = 40
 # What forty schedules have at least; with less they would prove little.
 LEAST = {
-    "accepted": 200,
-    "reads": 80,
+    "accepted": 120,
+    "reads": 50,
     "rejected by conflict": 40,
-    "rejected by dependency_rejected": 4,
-    "rejected by withdrawn": 5,
-    "at once": 10,
+    "rejected by dependency_rejected": 5,
+    "rejected by withdrawn": 3,
+    "at once": 12,
     "made again": 15,
-    "cuts": 70,
-    "resumes": 100,
-    "lost openings": 10,
-    "unheard": 60,
-    "looks": 200,
-    "frames": 60,
+    "cuts": 35,
+    "resumes": 70,
+    "lost openings": 4,
+    "unheard": 30,
+    "looks": 150,
+    "frames": 40,
 }
 WIRED = 10
-LEAST_WIRED = {"accepted": 50, "rejected by conflict": 5, "cuts": 10, "resumes": 15, "looks": 50}
+LEAST_WIRED = {"accepted": 25, "rejected by conflict": 4, "cuts": 6, "resumes": 12, "looks": 25}
 
 
 @pytest.fixture(autouse=True)

@@ -31,6 +31,7 @@ LEAST = {
     "replays": 5,
     "refusals": 20,
     "withdrawn": 1,
+    "watch changes": 10,
 }
 
 
