@@ -1,16 +1,28 @@
-"""Sessions beside a thousand others, of which a hundred stall.
+"""Sessions: how soon their writes return, and how they do beside a thousand others, a hundred stalled.
 
-The server is one process, the other sessions another one (bench.session_children); the session that
-writes is here, on a raw socket.
+The server is one process, the other sessions another one (bench.session_children); beside these the
+session that writes is here, on a raw socket.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from statistics import median
 from subprocess import Popen
 from time import perf_counter, sleep
 
-from bench.harness import Benchmark, Effort, Result, compared
+import rote
+from bench.documents import Documents
+from bench.harness import (
+    Benchmark,
+    Effort,
+    Measure,
+    Result,
+    compare_times,
+    compared,
+    timed,
+)
 from bench.server import Child, running, served, slowest
 from bench.wires import RawClient, RawLine, request
 from rote.values.limits import WATCH_LOOK_SECONDS
@@ -81,6 +93,26 @@ def _others(writer: Writer, read: int, stalled: int) -> Iterator[Others]:
 
 
 # -- rows ------------------------------------------------------------------------------------------
+
+
+def write(effort: Effort) -> Result:
+    """Compare the time until a set of a session returns with that of a set of the space, on one server."""
+    count = effort.count(200, 10)
+    documents = Documents()
+    with (
+        served(effort.folder / "store.db", "--durability", "os", *LIMITS) as server,
+        rote.open(f"http://127.0.0.1:{server.port}", token=server.token) as store,
+    ):
+        space = store.space("notes")
+        with space.session() as session:
+
+            def turn(place: rote.Space | rote.Session) -> Measure:
+                made = documents.notes(count)
+                measure = timed(count, lambda: [place.set(id, value) for id, value in made])
+                session.flush()
+                return measure
+
+            return compare_times(effort, partial(turn, space), partial(turn, session))
 
 
 def commit(effort: Effort) -> Result:
@@ -154,6 +186,8 @@ def memory(effort: Effort) -> Result:
 
 
 BENCHMARKS = [
+    Benchmark("sessions/write", "a session's set over HTTP until it returns, against the space's (no floor)",
+              math.inf, 0.05, write, direction="at most"),
     Benchmark("sessions/commit", "p99 of a commit beside 999 sessions, 100 stalled, against none", 2,
               1.1, commit, direction="at most"),
     Benchmark("sessions/frame", "from a commit to another session's frame, against a look for one", 2,
