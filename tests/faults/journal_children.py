@@ -15,6 +15,7 @@ from tests.faults.children import say
 
 NAME = "s"
 COUNTER = "urn:counter"
+PENDING_MAX = 300
 WATCH: Any = {"select": {"urn:*": {}}}
 
 
@@ -27,6 +28,9 @@ def main(url: str, token: str, journal: str, seed: str) -> None:
     with open_place(url, token) as store:
         session = store.space(NAME).session(watch=WATCH, journal=journal, timeout=30)
         for number in range(1_000_000):
+            while len(session.pending) > PENDING_MAX:
+                session.resume()
+                session.flush(60)
             write(session, f"{seed}.{number}", random)
             act = random.random()
             if act < 0.1:
@@ -50,7 +54,7 @@ def write(session: Session, name: str, random: Random) -> None:
 
 def tell(session: Session) -> None:
     pending = session.set("urn:told", 1)
-    commit = pending.wait(30)
+    commit = pending.wait(60)
     say(f"told {commit.version} {commit.hash}")
 
 

@@ -97,6 +97,7 @@ class Exchange:
             link.close()
         with self._sending, self._changed:  # what was on its way is sent, or it has failed
             late = self._take_down()  # it has come meanwhile
+            self._replica.set_state("offline")
         if late is not None:
             late.close()
 

@@ -215,6 +215,7 @@ def test_a_pause_waits_for_an_attempt_that_is_under_way(
     assert pausing.is_alive()
     linker.may_connect.set()
     pausing.join(SECONDS)
+    assert session.state == "offline"
     session.set(A, 1)
     assert linker.sent(Transact) == []
     session.resume()
