@@ -10,45 +10,25 @@ Frozen: docs/formats/access.md. Signed are `rote session/1`, NUL and the canonic
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from rote.access.encoding import from_base64url, to_base64url
 from rote.access.refusals import unauthenticated
+from rote.access.signed import Signed
 from rote.errors import InvalidInput
-from rote.values import Identity, canonical, check_did, verify_signature
+from rote.values import Identity, canonical, check_did
 from rote.values.identity import SIGNATURE_BYTES
-from rote.values.server_limits import SIGNED_AHEAD_SECONDS, SIGNED_SECONDS_MAX
+from rote.values.server_limits import SIGNED_SECONDS_MAX
 
 KIND = "session/1"
 _SIGNED = b"rote session/1\0"
 _MEMBERS = frozenset({"kind", "iss", "aud", "sub", "challenge", "created", "expires"})
 
 
-class SessionOpening(Struct, frozen=True):
-    """An opening of the right form. Nothing of it was compared with anything yet."""
+class SessionOpening(Signed, frozen=True, kw_only=True):
+    """The opening of a session."""
 
-    did: str
-    audience: str
     space: str
     challenge: str
-    created: int
-    expires: int
     proofs: Any  # None without any
-    signed: bytes
-    signature: bytes
-
-    def check(self, *, now: int, audience: str) -> None:
-        """Check times, audience and signature; `now` is in seconds, with any fraction cut off."""
-        if self.expires - self.created > SIGNED_SECONDS_MAX:
-            raise unauthenticated("too_long")
-        if self.created > now + SIGNED_AHEAD_SECONDS:
-            raise unauthenticated("not_yet")
-        if now >= self.expires:
-            raise unauthenticated("expired")
-        if self.audience != audience:
-            raise unauthenticated("wrong_audience")
-        if not verify_signature(self.did, self.signed, self.signature):
-            raise unauthenticated("signature")
 
 
 def read_opening(auth: dict[str, Any]) -> SessionOpening:

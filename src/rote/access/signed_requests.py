@@ -17,10 +17,10 @@ from msgspec import Struct
 from rote.access.delegations import is_nonce
 from rote.access.encoding import from_base64url, to_base64url
 from rote.access.refusals import unauthenticated
+from rote.access.signed import Signed
 from rote.errors import InvalidInput, RoteError
-from rote.values import Identity, canonical, check_did, decode, verify_signature
+from rote.values import Identity, canonical, check_did, decode
 from rote.values.identity import SIGNATURE_BYTES
-from rote.values.server_limits import SIGNED_AHEAD_SECONDS, SIGNED_SECONDS_MAX
 
 # Headers that make a request a signed one.
 HEADERS = ("signature", "signature-input", "rote-audience", "content-digest", "rote-proofs")
@@ -52,31 +52,12 @@ class RequestLine(Struct, frozen=True):
     query: str  # without its `?`
 
 
-class SignedRequest(Struct, frozen=True):
-    """A signed request of the right form. Nothing of it was compared with anything yet."""
+class SignedRequest(Signed, frozen=True, kw_only=True):
+    """A signed request."""
 
-    did: str
-    audience: str
-    created: int  # seconds since the epoch
-    expires: int
     nonce: str
-    base: bytes  # what was signed
-    signature: bytes
     digest: bytes  # SHA-256 that the body must have
     proofs: str | None
-
-    def check(self, *, now: int, audience: str) -> None:
-        """Check times, audience and signature; `now` is in seconds, with any fraction cut off."""
-        if self.expires - self.created > SIGNED_SECONDS_MAX:
-            raise unauthenticated("too_long")
-        if self.created > now + SIGNED_AHEAD_SECONDS:
-            raise unauthenticated("not_yet")
-        if now >= self.expires:
-            raise unauthenticated("expired")
-        if self.audience != audience:
-            raise unauthenticated("wrong_audience")
-        if not verify_signature(self.did, self.base, self.signature):
-            raise unauthenticated("signature")
 
     def proofs_sent(self) -> Any:
         """Return the JSON of the delegations that were sent; None when it cannot be read."""
@@ -110,7 +91,7 @@ def read_signed(line: RequestLine, headers: Sequence[tuple[str, str]]) -> Signed
             created=created,
             expires=expires,
             nonce=match[4],
-            base=_base(line, components, sent, match[1]),
+            signed=_base(line, components, sent, match[1]),
             signature=_bytes(signature[1], SIGNATURE_BYTES),
             digest=_bytes(digest[1], sha256().digest_size),
             proofs=sent.get("rote-proofs"),

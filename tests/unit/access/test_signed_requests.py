@@ -80,7 +80,7 @@ def test_the_text_that_is_signed_is_the_signature_base_of_rfc_9421() -> None:
         ]
     ).encode()
     found = read(list(headers.items()))
-    assert found.base == base
+    assert found.signed == base
     assert verify_signature(ADA, base, found.signature)
     assert found.digest == sha256(BODY).digest()
     assert found.proofs_sent() == proofs
@@ -94,7 +94,7 @@ def test_a_request_without_a_query_signs_a_question_mark() -> None:
         expires=NOW + 1, nonce=NONCE,
     )  # fmt: skip
     found = read_signed(line, list(headers.items()))
-    assert b'"@query": ?\n' in found.base
+    assert b'"@query": ?\n' in found.signed
     found.check(now=NOW, audience=SERVER)
 
 
