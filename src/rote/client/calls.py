@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
+from rote.client.advice import advice
 from rote.client.credentials import Credentials
 from rote.client.pool import Now, Pool
 from rote.client.replies import Broken, Reply, Take, read_reply
@@ -68,6 +69,7 @@ class Calls:
         self._ids = ids
         self.seconds = seconds
         self.now = now
+        self.has_answered = False  # the server, and as one that speaks HTTP
         self._ended = threading.Event()
 
     def call(self, request: Request) -> Reply:
@@ -164,6 +166,7 @@ class _Call:
         was_sent, self._is_sent = self._is_sent, True
         reply = read_reply(connection, before, request.take and request.take())
         self._is_sent = was_sent
+        self._calls.has_answered = True
         return reply
 
     def _left(self) -> float:
@@ -215,9 +218,11 @@ class _Call:
     def _error_of(self, reply: Reply) -> RoteError:
         """Return the error that an answer tells of."""
         try:
-            return decode_error(reply.body)
+            error = decode_error(reply.body)
         except InvalidInput:
             pass  # of a proxy, or of no server of Rote
+        else:
+            return _for_a_program(error)
         shown, status = self._pool.address.shown, reply.status
         message = f"{shown} answers with status {status}, and not as a server of Rote"
         if status in (401, 403):
@@ -234,6 +239,11 @@ class _Call:
             what = f"the server {address} did not answer in time"
         else:
             what = f"the server {address} cannot be reached: {error}"
+            what += advice(
+                error,
+                is_tls=self._pool.address.is_tls,
+                has_answered=self._calls.has_answered,
+            )
         return self._unavailable(what, code="timeout" if is_late else None)
 
     def _judged(self, failure: RoteError) -> RoteError:
@@ -263,3 +273,15 @@ class _Call:
             if request.attempt is not None:
                 details["attempt"] = request.attempt
         return details
+
+
+def _for_a_program(error: RoteError) -> RoteError:
+    """Return the error of a server in words for who calls it by the library."""
+    if error.code == "unauthenticated" and error.details.get("reason") == "missing":
+        return Denied(
+            "the server asks who calls: give rote.open a token= or a key=, and the command line"
+            " ROTE_TOKEN or ROTE_KEY_FILE",
+            code=error.code,
+            **error.details,
+        )
+    return error

@@ -41,8 +41,15 @@ class Token(Struct, frozen=True):
 
 
 def check_token(token: Any) -> None:
-    if type(token) is not str or not token or not token.isascii() or not token.isprintable():
-        raise InvalidInput("token is a text: what `rote token create` or a server has printed")
+    if type(token) is not str or not token:
+        raise InvalidInput(
+            "token is a text, and not empty: what `rote token create` or a server has printed"
+        )
+    if " " in token or not token.isascii() or not token.isprintable():
+        raise InvalidInput(
+            "token is one word, rote_…, without `Bearer`, spaces and ends of lines; what was read from"
+            " a file ends with a line: .strip() it"
+        )
 
 
 # Sends a request and returns the members of its answer: method, path, headers, body.

@@ -29,6 +29,13 @@ class Broken(Exception):
     """The answer ended before its end, or is none of HTTP."""
 
 
+class Silent(Broken):
+    """The server has closed the connection without a byte."""
+
+    def __init__(self) -> None:
+        super().__init__("the server closed the connection without an answer")
+
+
 class Reply(Struct):
     """An answer."""
 
@@ -98,6 +105,8 @@ class _Parsed:
             before()
             data = receive(RECEIVED_BYTES)
             if not data:
+                if not self._has_head and not self._head_bytes:
+                    raise Silent
                 raise Broken("the server closed the connection before the end of its answer")
             try:
                 feed(data)
@@ -190,6 +199,8 @@ def _read_by_library(connection: socket.socket, before: Before, take: Take | Non
         if response.length:
             raise Broken("the server closed the connection before the end of its answer")
         return Reply(response.status, headers, b"".join(parts), not response.will_close)
+    except http.client.RemoteDisconnected:
+        raise Silent from None
     except http.client.HTTPException as error:
         raise Broken(f"what came is no answer of HTTP: {error}") from None
     finally:

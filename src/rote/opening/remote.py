@@ -6,14 +6,22 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rote.errors import InvalidInput, Unavailable
+
+try:
+    from rote.client.links import WireLinker
+except ModuleNotFoundError as missing:
+    raise Unavailable(
+        "stores behind a server need what speaks WebSocket: pip install 'rote[remote]'",
+        reason=str(missing),
+    ) from missing
+
 from rote.access.delegations import parse_delegation
 from rote.client.address import address_of
 from rote.client.calls import Calls, Repeat, Request
 from rote.client.credentials import Credentials, Grants, Token, check_token
-from rote.client.links import WireLinker
 from rote.client.pool import Pool
 from rote.client.port import NotHere, RemotePort
-from rote.errors import InvalidInput, Unavailable
 from rote.kernel.kernel import TABLE
 from rote.opening.deferred import DeferredRuns, DeferredSearching, DeferredSessions
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
@@ -24,6 +32,7 @@ from rote.space.arguments import check_path
 from rote.space.home import Home
 from rote.values import Identity, decode
 from rote.values.client_limits import CALL_SECONDS_DEFAULT, CALL_SECONDS_MAX
+from rote.values.identity import SEED_BYTES
 from rote.values.limits import LEASE_SECONDS_DEFAULT
 
 # What options of rote.open are when nobody gives them.
@@ -114,7 +123,7 @@ def _credentials(
         if proofs:
             raise InvalidInput("proofs are for a key; name it by key=")
         return Token(token)
-    Identity.from_seed(key)
+    _check_key(key)
     for proof in proofs:
         parse_delegation(proof)
     ids = SystemIds()
@@ -130,6 +139,15 @@ def _credentials(
         return members
 
     return Grants(key, proofs, ask=ask, clock=SystemClock(), ids=ids, now=time.monotonic)
+
+
+def _check_key(key: object) -> None:
+    if type(key) is not bytes or len(key) != SEED_BYTES:
+        raise InvalidInput(
+            f"key is {SEED_BYTES} bytes; a file of `rote key new` has them as hexadecimal digits:"
+            " bytes.fromhex(text)",
+            argument="key",
+        )
 
 
 def _check_timeout(timeout: object) -> None:

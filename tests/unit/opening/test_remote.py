@@ -1,5 +1,6 @@
 """rote.open of a server: what it takes, what it refuses, and what it never asks."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,17 @@ def test_a_server_is_named_by_its_host_and_port_alone(url: str) -> None:
 def test_a_store_of_this_machine_takes_no_option_of_a_server(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="behind a server"):
         rote.open(":memory:", **options)
+
+
+def test_without_its_extra_a_server_is_not_opened_and_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in ("rote.opening.remote", "rote.client.links"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    for missing in ("websockets", "websockets.exceptions"):
+        monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(Unavailable, match=r"pip install 'rote\[remote\]'"):
+        rote.open(NOWHERE)
 
 
 def test_nothing_is_asked_when_a_store_is_opened() -> None:
