@@ -5,7 +5,6 @@ from asyncio import CancelledError
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from inspect import iscoroutine
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -13,7 +12,7 @@ from rote.aio.faces import Face, Has, Lists, OpenBlock, Opens, Reads, Shows, Wri
 from rote.aio.stores import Space, Transaction
 from rote.aio.watches import FramesAhead, until
 from rote.contract import Commit
-from rote.errors import InvalidInput, RoteError, Unavailable
+from rote.errors import RoteError, Unavailable
 from rote.sessions.changed import Changed, Check
 from rote.sessions.events import Event
 from rote.sessions.pending import Pending as SyncPending
@@ -123,7 +122,7 @@ class Session(OpenBlock[SyncSession]):
     async def apply(
         self, function: Callable[[SyncTransaction], object], *, attempts: int = 32
     ) -> Pending | None:
-        apply = partial(self.sync.apply, _plain(function), attempts=attempts)
+        apply = partial(self.sync.apply, function, attempts=attempts)
         made: Pending | None = shown(await self._threads.write(apply), self._threads)
         return made
 
@@ -181,24 +180,6 @@ class Session(OpenBlock[SyncSession]):
         trace: TracebackType | None,
     ) -> None:
         self.sync._leave(error, timeout=0)
-
-
-def _plain(function: Any) -> Any:
-    """Return a function that refuses to be a coroutine function: nobody would await it later."""
-    if not callable(function):
-        return function  # refused where it is taken
-
-    def call(tx: SyncTransaction) -> object:
-        answer = function(tx)
-        if iscoroutine(answer):
-            answer.close()
-            raise InvalidInput(
-                "apply calls its function on a thread, also later; it takes a plain function, which"
-                " asks the transaction without await"
-            )
-        return answer
-
-    return call
 
 
 async def _again(

@@ -23,6 +23,7 @@ from rote.values.ranges import prefix_end
 from rote.values.sync_limits import SYNC_WATCHES_MAX
 
 ONE = "watch"  # the name of a query that was given without one
+_FORM = "watch is a query, as in {'select': {'urn:plan:*': {}}}, or {name: query}"
 
 
 class HeldWatch(Struct, frozen=True):
@@ -133,7 +134,7 @@ def parse_watches(watch: Any, branch: str) -> dict[str, Any]:
     if watch is None:
         return {}
     if not isinstance(watch, Mapping):
-        raise InvalidInput("watch is a query, or {name: query}", argument="watch")
+        raise InvalidInput(_FORM, argument="watch")
     named: Mapping[str, Any] = {ONE: watch} if "select" in watch else watch
     if len(named) > SYNC_WATCHES_MAX:
         raise InvalidInput(
@@ -142,6 +143,10 @@ def parse_watches(watch: Any, branch: str) -> dict[str, Any]:
     queries: dict[str, Any] = {}
     for name, query in named.items():
         check_text(name, "the name of a query")
+        if not isinstance(query, Mapping) or "select" not in query:
+            raise InvalidInput(
+                f"{name!r} of watch is no query with `select`; {_FORM}", argument="watch"
+            )
         parse_query(query, Schemas(), is_watch=True)
         kept = decode_canonical(canonical(dict(query)))  # whatever the caller changes later
         queries[name] = kept if branch == "main" or "branch" in kept else {**kept, "branch": branch}

@@ -316,9 +316,11 @@ class Journal:
         except apsw.CorruptError:
             raise Corrupt(f"the journal {self._path} is damaged") from None
         except apsw.FullError:
-            raise disk_full(f"cannot {what} the journal", self._path) from None
+            raise disk_full(f"cannot {what} the journal {self._path}", self._path) from None
         except OSError as error:
-            raise system_failure(f"cannot {what} the journal", error, self._path) from error
+            raise system_failure(
+                f"cannot {what} the journal {self._path}", error, self._path
+            ) from error
         except apsw.Error as error:
             raise Unavailable(f"cannot {what} the journal {self._path}: {error}") from None
 

@@ -103,7 +103,10 @@ class Replica:
 
     def _check_online(self) -> None:
         if self.state not in {"online", "connecting"}:
-            raise Unavailable("this session is offline, and does not hold this; watch it")
+            raise Unavailable(
+                "this session is offline, and none of its watches shows this; name it in watch=, or"
+                " read it once the session is online"
+            )
 
     def _fetch(self, view: View) -> Fetch:
         return fetch_from(self.confirmed, self.space, view)

@@ -7,6 +7,7 @@ the view    confirmed with them laid over it
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from inspect import iscoroutine
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -240,7 +241,7 @@ class Session(Transacting):
 
         def make(maker: Maker, again: Fate | None) -> Fate | None:
             with self._begin(maker=maker, again=again) as tx:
-                function(tx)
+                _plain(function(tx))
             return None if tx.pending is None else fate_of(tx.pending)
 
         fate = self._again.apply(make, attempts)
@@ -254,7 +255,7 @@ class Session(Transacting):
         check_entity_id(id)
         if not callable(function):
             raise InvalidInput("update needs a function from the old value to the new one")
-        made = self.apply(lambda tx: tx.set(id, function(tx.get(id))), attempts=attempts)
+        made = self.apply(lambda tx: tx.set(id, _plain(function(tx.get(id)))), attempts=attempts)
         assert made is not None
         return made
 
@@ -335,6 +336,17 @@ class Session(Transacting):
                     " know here what becomes of them; a journal would have kept them",
                     locals=undecided,
                 ) from None
+
+
+def _plain(answer: T) -> T:
+    """Refuse what a coroutine function returns: nobody would await it, now or later."""
+    if iscoroutine(answer):
+        answer.close()
+        raise InvalidInput(
+            "a session calls this function itself, also later and on a thread; it takes a plain"
+            " function, which awaits nothing"
+        )
+    return answer
 
 
 def replica_of(session: Session) -> Replica:

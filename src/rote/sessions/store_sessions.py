@@ -6,7 +6,7 @@ from typing import Any
 
 from rote.contract import Clock, IdSource
 from rote.contract.links import Linker
-from rote.errors import Unavailable
+from rote.errors import InvalidInput, Unavailable
 from rote.sessions.again import Again
 from rote.sessions.exchange import Credentials, Exchange
 from rote.sessions.held import parse_watches
@@ -50,6 +50,10 @@ class StoreSessions:
         timeout: float,
     ) -> Session:
         check_timeout(timeout)
+        if timeout is None:
+            raise InvalidInput(
+                "timeout: a session waits for a number of seconds, not for ever", key="timeout"
+            )
         watches = parse_watches(watch, space.branch)
         kept = None
         if journal is not None:

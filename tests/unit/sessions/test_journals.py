@@ -286,3 +286,9 @@ def test_a_session_goes_on_from_day_to_day(tmp_path: Path) -> None:
             assert session.set(A, number).local == number + 1
     with rote.open(tmp_path / "s.db") as store:
         assert store.space("s").get(A) == 2
+
+
+def test_a_journal_that_cannot_be_opened_is_named(space: Space, tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "session.journal"
+    with pytest.raises(Unavailable, match="missing"):
+        opened(space, path)

@@ -62,7 +62,7 @@ def test_what_is_not_held_is_unavailable_offline_behind_a_server(space: Space) -
         assert (session.get(B), session.get(OTHER)) == (1, 1)
         if space._home.verbs is not None:
             for read in (lambda: session.get(A), lambda: list(session.scan())):
-                with pytest.raises(Unavailable):
+                with pytest.raises(Unavailable, match="name it in watch="):
                     read()
             with pytest.raises(Unavailable):
                 session.patch(A, [])

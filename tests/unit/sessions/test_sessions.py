@@ -339,6 +339,30 @@ def test_apply_makes_a_commit_again_until_it_holds(space: Space, offline: Sessio
     assert (pending.status, pending.local) == ("integrated", 2)
 
 
+@pytest.mark.parametrize("verb", ["apply", "update"])
+def test_a_coroutine_function_is_refused_and_makes_nothing(offline: Session, verb: str) -> None:
+    """Its coroutine was dropped: nothing was written, and nobody heard of it."""
+
+    async def change(_: Any) -> int:
+        return 1
+
+    with pytest.raises(InvalidInput, match="plain function"):
+        offline.apply(change) if verb == "apply" else offline.update(A, change)
+    assert not offline.pending
+
+
+@pytest.mark.parametrize("given", ["urn:*", ["urn:*"], {"urn:*": {}}, {"selct": {"urn:*": {}}}, 5])
+def test_what_is_no_query_to_watch_is_shown_one(space: Space, given: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"watch is a query, as in \{'select': ") as caught:
+        space.session(watch=given)
+    assert caught.value.details["argument"] == "watch"
+
+
+def test_a_session_does_not_wait_for_ever(space: Space) -> None:
+    with pytest.raises(InvalidInput, match="timeout"):
+        space.session(timeout=None)  # type: ignore[arg-type]
+
+
 def test_apply_gives_up_after_its_attempts(space: Space, offline: Session) -> None:
     space.set(A, 1)
     pending = offline.update(A, lambda value: (value or 0) + 1, attempts=1)
