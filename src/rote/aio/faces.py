@@ -21,7 +21,16 @@ from collections.abc import (
 )
 from functools import partial
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeVar,
+    overload,
+)
 
 from rote.aio.threads import Threads
 from rote.contract.paging import Pages
@@ -271,6 +280,13 @@ class Opening(Generic[R_co]):
 
     def __await__(self) -> Generator[Any, None, R_co]:
         return self._make().__await__()
+
+    if not TYPE_CHECKING:  # a type checker knows that there is nothing else
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"this is not open yet and has no {name!r}: await it, or open it by `async with`"
+            )
 
     async def __aenter__(self) -> R_co:
         made: Any = await self._make()

@@ -114,6 +114,18 @@ def test_a_function_is_called_again_until_nobody_else_wrote(
     on_a_space(body)
 
 
+def test_what_is_not_open_yet_says_how_it_is_opened(
+    on_a_space: Callable[[Body], None],
+) -> None:
+    async def body(space: rote.aio.Space) -> None:
+        for opening in (space.session(), space.transaction()):
+            forgotten: Any = opening
+            with pytest.raises(AttributeError, match=r"no 'set': await it, or .* `async with`"):
+                forgotten.set(A, 1)
+
+    on_a_space(body)
+
+
 def test_apply_refuses_coroutine_functions(on_a_space: Callable[[Body], None]) -> None:
     async def add(tx: Any) -> None:
         tx.set(A, 1)
@@ -123,6 +135,8 @@ def test_apply_refuses_coroutine_functions(on_a_space: Callable[[Body], None]) -
             for function in (add, partial(add)):
                 with pytest.raises(InvalidInput, match="plain function"):
                     await session.apply(function)
+                with pytest.raises(InvalidInput, match="plain function"):
+                    await session.update(A, function)
             with pytest.raises(InvalidInput):
                 await session.apply(None)  # type: ignore[arg-type]
             assert await session.pending() == ()
