@@ -307,9 +307,11 @@ class Replica:
         deadline = None if timeout is None else time.monotonic() + timeout
         with self.changed:
             until = self.stack.made if until is None else until
-            if self.error is not None or self._has_lost:
-                self.check_not_ended()
-            while not self._is_settled(until):
+            while True:
+                if self.error is not None or self._has_lost:
+                    self.check_not_ended()  # what was lost is off the stack, and not settled
+                if self._is_settled(until):
+                    break
                 self.check_not_ended()
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:

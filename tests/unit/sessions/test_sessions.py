@@ -10,6 +10,7 @@ import rote
 from rote.contract import all_sides
 from rote.errors import (
     Conflict,
+    Denied,
     DependencyRejected,
     InvalidInput,
     LimitExceeded,
@@ -337,6 +338,22 @@ def test_apply_makes_a_commit_again_until_it_holds(space: Space, offline: Sessio
     assert come_back(offline) == []
     assert (space.get(A), offline.get(A)) == (2, 2)
     assert (pending.status, pending.local) == ("integrated", 2)
+
+
+@pytest.mark.parametrize("error", [None, Denied("the token has ended")])
+def test_a_flush_that_waits_raises_when_the_session_ends_undecided(
+    offline: Session, error: RoteError | None
+) -> None:
+    """A server was started with another token, and the flush said that nothing was rejected."""
+    pending = offline.set(A, 1)
+    replica = offline._replica
+    ending = threading.Thread(target=replica.end, args=[error])
+    with replica.changed:
+        ending.start()  # it gets on when the flush waits
+        with pytest.raises(Unavailable if error is None else Denied):
+            offline.flush(SECONDS)
+    ending.join()
+    assert pending.status == "unknown"
 
 
 @pytest.mark.parametrize("verb", ["apply", "update"])
