@@ -4,6 +4,7 @@ import asyncio
 import gc
 import threading
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,26 @@ def test_a_hundred_waiting_watches_hold_no_thread(store_path: Path) -> None:
         assert sorted(names) == ["rote-aio_0", "rote-lookout"]
 
     on_a_store(store_path, body, threads=1)
+
+
+def test_a_watch_that_another_task_ends_wakes_the_one_that_waits(store_path: Path) -> None:
+    async def body(store: rote.aio.Store) -> None:
+        space = await store.space("notes")
+        async with space.session(watch=ALL) as session:
+            for watch in (space.watch(ALL), session.watch(ALL)):
+                await anext(watch)
+                before, waiting = watch._wake, asyncio.create_task(list_of(watch))
+                while watch._wake == before:
+                    await asyncio.sleep(0)
+                await space.version()  # the only thread has looked for it
+                await watch.aclose()
+                assert await asyncio.wait_for(waiting, SECONDS_MAX) == []
+
+    on_a_store(store_path, body, threads=1)
+
+
+async def list_of(watch: AsyncIterator[Any]) -> list[Any]:
+    return [frame async for frame in watch]
 
 
 @pytest.mark.parametrize("leaves", ["by break", "by a cancellation"])
