@@ -11,7 +11,9 @@ import pytest
 import rote
 import rote.aio
 from rote.errors import InvalidInput, RunAborted
+from rote.values.limits import CALLS_AT_ONCE_MAX
 from tests.unit.aio.stores import SECONDS_MAX, A, B, assert_no_new_threads, on_a_store
+from tests.unit.aio.test_cancellation import Gate, turns
 
 TOOLS = [rote.ToolProfile(tool_name="add", tool_profile_version="1")]
 RUN: dict[str, Any] = {
@@ -147,6 +149,37 @@ def test_a_cancelled_call_cancels_its_tool_and_the_run_is_discarded(store_path: 
             await task
         [record] = await store.runs()
         assert (record.discarded, await space.get(A), told) == (True, None, ["cancelled"])
+
+    on_a_store(store_path, body, **MODES)
+
+
+def test_after_a_cancellation_no_more_tools_are_called(store_path: Path) -> None:
+    """Of a list of functions, all that were left were called after the cancellation."""
+
+    async def body(store: rote.aio.Store) -> None:
+        space, gate = await store.space("notes"), Gate()
+        called: list[int] = []
+
+        def tool(x: int) -> None:
+            called.append(x)
+            gate.stand()
+
+        async def work() -> None:
+            async with space.run(**RUN) as run, run.event(**EVENT) as event:
+                await run.set(A, 1)
+                await event.calls([("add", tool, {"x": n}) for n in range(5 * CALLS_AT_ONCE_MAX)])
+
+        task = asyncio.create_task(work())
+        await gate.reached()
+        task.cancel()
+        await turns()
+        assert not task.done()
+        gate.open()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert len(called) <= CALLS_AT_ONCE_MAX
+        [record] = await store.runs()
+        assert record.discarded and await space.get(A) is None
 
     on_a_store(store_path, body, **MODES)
 
