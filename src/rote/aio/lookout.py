@@ -72,7 +72,9 @@ class Lookout:
         self._waiters: dict[str, set[Waiter]] = {}  # by space
         self._heads: dict[str, object] = {}
         self._queue: deque[Waiter] = deque()  # watches that are to be woken
-        self._woken: dict[Waiter, float] = {}  # those that work, and the last moments of their turns
+        self._woken: dict[
+            Waiter, float
+        ] = {}  # those that work, and the last moments of their turns
         self._leaving: deque[Waiter] = deque()  # those that have gone, until the next look
         self._is_closed = False
         self._thread: threading.Thread | None = None

@@ -5,15 +5,26 @@ from asyncio import CancelledError
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from inspect import iscoroutine
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from rote.aio.faces import Face, Has, Lists, OpenBlock, Opens, Reads, Shows, Writes, face_of, shown
+from rote.aio.faces import (
+    Face,
+    Has,
+    Lists,
+    OpenBlock,
+    Opens,
+    Reads,
+    Shows,
+    Writes,
+    called,
+    face_of,
+    shown,
+)
 from rote.aio.stores import Space, Transaction
 from rote.aio.watches import FramesAhead, until
 from rote.contract import Commit, Watching
-from rote.errors import InvalidInput, RoteError, Unavailable
+from rote.errors import RoteError, Unavailable
 from rote.sessions.changed import Changed, Check
 from rote.sessions.events import Event
 from rote.sessions.pending import Pending as SyncPending
@@ -33,8 +44,10 @@ R = TypeVar("R")
 # What a method that returns such an object is in a table; a type checker learns the face from it.
 
 
-def _commit(function: Callable[Concatenate[Any, P], SyncPending]) -> "Shows[P, Pending]":
-    return Shows(function, writes=True)
+def _commit(
+    function: Callable[Concatenate[Any, P], SyncPending], *, calls: bool = False
+) -> "Shows[P, Pending]":
+    return Shows(function, writes=True, calls=calls)
 
 
 def _commits(
@@ -114,7 +127,7 @@ class Session(OpenBlock[SyncSession]):
     patch = _commit(SyncSession.patch)
     delete = _commit(SyncSession.delete)
     transact = _commit(SyncSession.transact)
-    update = _commit(SyncSession.update)
+    update = _commit(SyncSession.update, calls=True)
     transaction = _transaction(SyncSession.transaction)
 
     pause = Writes(SyncSession.pause)
@@ -124,7 +137,7 @@ class Session(OpenBlock[SyncSession]):
     async def apply(
         self, function: Callable[[SyncTransaction], object], *, attempts: int = 32
     ) -> Pending | None:
-        apply = partial(self.sync.apply, _plain(function), attempts=attempts)
+        apply = partial(self.sync.apply, called("apply", function), attempts=attempts)
         made: Pending | None = shown(await self._threads.write(apply), self._threads)
         return made
 
@@ -197,24 +210,6 @@ class _View:
 
     def close(self) -> None:
         pass
-
-
-def _plain(function: Any) -> Any:
-    """Return a function that refuses to be a coroutine function: nobody would await it later."""
-    if not callable(function):
-        return function  # refused where it is taken
-
-    def call(tx: SyncTransaction) -> object:
-        answer = function(tx)
-        if iscoroutine(answer):
-            answer.close()
-            raise InvalidInput(
-                "apply calls its function on a thread, also later; it takes a plain function, which"
-                " asks the transaction without await"
-            )
-        return answer
-
-    return call
 
 
 async def _again(

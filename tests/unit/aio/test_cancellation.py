@@ -273,7 +273,7 @@ DOINGS: list[Doing] = [
 
 
 @contextmanager
-def opened(path: Path, place: str) -> Iterator[dict[str, Any]]:
+def opening(path: Path, place: str) -> Iterator[dict[str, Any]]:
     """Return how to open a store: in this process, or behind a server."""
     options: dict[str, Any] = {"modes": ["buffered_write"], "traces": path.parent}
     if place == "here":
@@ -312,7 +312,7 @@ def test_cancelled_at_any_moment_a_store_is_settled_and_nothing_leaks(
         commits = [commit async for commit in space.log()]
         assert [commit.version for commit in commits] == list(range(1, len(commits) + 1))
 
-    with opened(store_path, place) as options:
+    with opening(store_path, place) as options:
         on_a_store(options.pop("url"), body, **options)
     assert open_files(store_path) == []
     with rote.open(store_path, recover=False) as store:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Coroutine
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -246,3 +247,29 @@ def test_a_host_without_a_store_has_threads_of_its_own() -> None:
 
     asyncio.run(main())
     assert_no_new_threads(others)
+
+
+def test_functions_that_are_called_on_a_thread_are_no_coroutine_functions(store_path: Path) -> None:
+    """`retry` returned the coroutine of its function, and nothing of it ran."""
+
+    async def later_on(*_: object) -> bool:
+        return True
+
+    later: Any = later_on
+
+    async def run(space: rote.aio.Space) -> None:
+        async with space.run(**RUN, commit_policy=later) as run:
+            await run.set(A, 1)
+
+    async def body(store: rote.aio.Store) -> None:
+        space = await store.space("notes")
+        calls: list[Coroutine[Any, Any, Any]] = [
+            space.update(A, later), space.retry(later), run(space),
+        ]  # fmt: skip
+        async with space.session() as session:
+            for call in [*calls, session.update(A, later)]:
+                with pytest.raises(InvalidInput, match="plain function"):
+                    await call
+        assert await space.version() == 0
+
+    on_a_store(store_path, body, **MODES)
