@@ -2,7 +2,8 @@
 
     a call waits for a thread    cancelled: it never begins
     a read has begun             cancelled: the caller goes on at once; the answer is dropped
-    a write has begun            cancelled: it is settled first, then the caller gets the cancellation
+    a write has begun            cancelled: it is settled first, then the caller gets the cancellation;
+                                 when the write has failed, its error is the cause of that
 
 Nothing here belongs to an event loop: a call asks for the loop that runs it.
 """
@@ -135,6 +136,8 @@ class Threads:
             if error is None and future.cancel():
                 future = self._begin(partial(leave, CancelledError, cancelled, None))
             await _waited(future)
+            if (failure := future.exception()) is not None:
+                raise cancelled from failure
             raise
         future.result()
 
@@ -165,11 +168,14 @@ async def _settle(
 ) -> R:
     try:
         await _ended(future)
-    except CancelledError:
-        if not future.cancel():
-            await _waited(future)
-            if undo is not None and begin is not None and future.exception() is None:
-                await _waited(begin(partial(undo, future.result())))
+    except CancelledError as cancelled:
+        if future.cancel():
+            raise
+        await _waited(future)
+        if (failure := future.exception()) is not None:
+            raise cancelled from failure
+        if undo is not None and begin is not None:
+            await _waited(begin(partial(undo, future.result())))
         raise
     return future.result()
 

@@ -65,6 +65,28 @@ def test_a_write_that_has_begun_is_settled_before_the_cancellation(store_path: P
     on_a_store(store_path, body)
 
 
+def test_the_error_of_a_write_is_the_cause_of_the_cancellation(store_path: Path) -> None:
+    """Of a write whose outcome nobody knows, the attempt was lost, with which `settle` tells."""
+
+    async def body(store: rote.aio.Store) -> None:
+        space, gate = await store.space("notes"), Gate()
+
+        def fail(_: object) -> None:
+            gate.stand()
+            raise ZeroDivisionError
+
+        task = asyncio.ensure_future(space.update(A, fail))
+        await gate.reached()
+        task.cancel()
+        await turns()
+        gate.open()
+        with pytest.raises(asyncio.CancelledError) as told:
+            await task
+        assert isinstance(told.value.__cause__, ZeroDivisionError)
+
+    on_a_store(store_path, body)
+
+
 def test_a_call_that_has_not_begun_never_does(store_path: Path) -> None:
     async def body(store: rote.aio.Store) -> None:
         space, gate = await store.space("notes"), Gate()
