@@ -66,7 +66,7 @@ def test_a_write_that_has_begun_is_settled_before_the_cancellation(store_path: P
 
 
 def test_the_error_of_a_write_is_the_cause_of_the_cancellation(store_path: Path) -> None:
-    """Of a write whose outcome nobody knows, the attempt was lost, with which `settle` tells."""
+    """The attempt of a write whose outcome nobody knows was lost; `settle` asks for it."""
 
     async def body(store: rote.aio.Store) -> None:
         space, gate = await store.space("notes"), Gate()

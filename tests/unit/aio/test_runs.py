@@ -155,7 +155,7 @@ def test_a_cancelled_call_cancels_its_tool_and_the_run_is_discarded(store_path: 
 
 
 def test_after_a_cancellation_no_more_tools_are_called(store_path: Path) -> None:
-    """Of a list of functions, all that were left were called after the cancellation."""
+    """The functions of a list that had not begun were called after the cancellation all the same."""
 
     async def body(store: rote.aio.Store) -> None:
         space, gate = await store.space("notes"), Gate()
