@@ -3,7 +3,7 @@
 import asyncio
 import random
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from tests.lanes import examples
 from tests.unit.aio.stores import SECONDS_MAX, A, B, on_a_store
 
 ROUNDS = examples(100, 2_000)
+STEPS_MAX = 200
 
 
 class Gate:
@@ -336,11 +337,68 @@ def test_cancelled_at_any_moment_a_store_is_settled_and_nothing_leaks(
 
     with opening(store_path, place) as options:
         on_a_store(options.pop("url"), body, **options)
-    assert open_files(store_path) == []
-    with rote.open(store_path, recover=False) as store:
-        # What a program saw right after the cancellation is what there is.
+    assert_settled(store_path, seen)
+    assert counts["cancelled and written"], counts
+
+
+class Steps:
+    """A coroutine whose task is cancelled when it waits for something the given number of times."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, object], place: int) -> None:
+        self.count = 0
+        self._coroutine = coroutine
+        self._place = place
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        steps, told = self._coroutine.__await__(), None
+        task = asyncio.current_task()
+        assert task is not None
+        while True:
+            try:
+                waited = steps.send(None) if told is None else steps.throw(told)
+            except StopIteration:
+                return
+            self.count, told = self.count + 1, None
+            if self.count == self._place:
+                task.cancel()
+            try:
+                yield waited
+            except BaseException as error:
+                told = error
+
+    async def walk(self) -> None:
+        await self
+
+
+@pytest.mark.parametrize("place", ["here", "served"])
+def test_cancelled_at_each_of_its_steps_a_call_is_settled(store_path: Path, place: str) -> None:
+    seen: dict[str, object] = {}
+
+    async def body(store: rote.aio.Store) -> None:
+        space = await store.space("notes")
+        for number, doing in enumerate(DOINGS):
+            for at in range(1, STEPS_MAX):
+                id = f"urn:n:{number}:{at}"
+                steps = Steps(doing(space, id), at)
+                task = asyncio.ensure_future(steps.walk())
+                await asyncio.wait({task})
+                assert task.cancelled() or task.exception() is None
+                seen[id] = space.sync.get(id)
+                if steps.count < at:
+                    break
+            else:
+                raise AssertionError(f"{doing.__name__} has more than {STEPS_MAX} steps")
+
+    with opening(store_path, place) as options:
+        on_a_store(options.pop("url"), body, **options)
+    assert_settled(store_path, seen)
+
+
+def assert_settled(path: Path, seen: dict[str, object]) -> None:
+    """Assert that what a program saw right after each cancellation is what there is."""
+    assert open_files(path) == []
+    with rote.open(path, recover=False) as store:
         space = store.space("notes")
         assert {id: space.get(id) for id in seen} == seen
         assert all(run.ended_at is not None for run in store.runs())
         assert space.verify().ok
-    assert counts["cancelled and written"], counts
