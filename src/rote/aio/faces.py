@@ -20,6 +20,7 @@ from collections.abc import (
     Sequence,
 )
 from functools import partial
+from inspect import iscoroutine
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
@@ -119,11 +120,31 @@ def plain(value: Any) -> Any:
     return value.sync if isinstance(value, Face) else value
 
 
+def called(name: str, function: Any) -> Any:
+    """Return a function that refuses to be a coroutine function: nobody would await it on its thread."""
+    if not callable(function):
+        return function
+
+    def call(*args: Any, **named: Any) -> Any:
+        answer = function(*args, **named)
+        if iscoroutine(answer):
+            answer.close()
+            raise InvalidInput(
+                f"{name} calls its function on a thread, maybe again later; it takes a plain function,"
+                " which asks without await"
+            )
+        return answer
+
+    return call
+
+
 class Name(Generic[P, R]):
     """A name of a face, made from a function of the class behind it."""
 
-    def __init__(self, function: Callable[Concatenate[Any, P], R]) -> None:
+    def __init__(self, function: Callable[Concatenate[Any, P], R], *, calls: bool = False) -> None:
+        """calls  the functions that it is given"""
         self.function = function  # a property's getter is its name on the class
+        self.calls = calls
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -135,7 +156,14 @@ class Name(Generic[P, R]):
         if isinstance(self.function, property):
             return lambda *_, **__: getattr(face.sync, self.name)
         bound: Callable[P, R] = getattr(face.sync, self.name)
-        return bound
+        if not self.calls:
+            return bound
+        check = partial(called, self.name)
+
+        def ask(*args: Any, **named: Any) -> R:
+            return bound(*map(check, args), **{key: check(each) for key, each in named.items()})
+
+        return ask
 
 
 class Reads(Name[P, R]):
@@ -247,9 +275,10 @@ class Opens(Name[P, R]):
         function: Callable[Concatenate[Any, P], Any],
         *,
         undo: Callable[[Any], object] | None = None,
+        calls: bool = False,
     ) -> None:
         """undo  called with what was made when nobody else will get that"""
-        super().__init__(function)
+        super().__init__(function, calls=calls)
         self.undo = undo
 
     @overload

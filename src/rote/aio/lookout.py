@@ -1,18 +1,22 @@
 """A lookout: many watches wait for their spaces to move, and hold no thread.
 
 One thread looks at the heads of the spaces that are watched, and wakes their watches, only so many at
-a time: otherwise a commit would wait behind a thousand frames. The thread ends with the last watch.
+a time: otherwise a commit would wait behind a thousand frames. A turn has a last moment, since the loop
+of a watch may stand still or have ended. The thread ends with the last watch.
+
+A watch may leave from a finalizer, on any thread and inside any lock, so nothing is locked for that.
 """
 
 import asyncio
 import threading
+import time
 from collections import deque
 from contextlib import suppress
 
 from rote.contract import Port
 from rote.contract.commands import GetHead
 from rote.errors import RoteError
-from rote.values.limits import WATCH_LOOK_SECONDS
+from rote.values.limits import WATCH_LOOK_SECONDS, WATCH_TURN_SECONDS_MAX
 
 
 class Waiter:
@@ -53,6 +57,8 @@ class Waiter:
         self._lookout.done(self)
 
     def leave(self) -> None:
+        """Say that it has gone; from anywhere."""
+        self.forget()
         self._lookout.remove(self)
 
 
@@ -66,7 +72,8 @@ class Lookout:
         self._waiters: dict[str, set[Waiter]] = {}  # by space
         self._heads: dict[str, object] = {}
         self._queue: deque[Waiter] = deque()  # watches that are to be woken
-        self._woken: set[Waiter] = set()  # those that work
+        self._woken: dict[Waiter, float] = {}  # that work, with the last moments of their turns
+        self._leaving: deque[Waiter] = deque()  # those that have gone, until the next look
         self._is_closed = False
         self._thread: threading.Thread | None = None
 
@@ -81,18 +88,13 @@ class Lookout:
         return waiter
 
     def remove(self, waiter: Waiter) -> None:
-        with self._mutex:
-            waiters = self._waiters.get(waiter.space, set())
-            waiters.discard(waiter)
-            if not waiters:
-                self._waiters.pop(waiter.space, None)
-                self._heads.pop(waiter.space, None)
-        self.done(waiter)
+        """Let a watch leave with the next look."""
+        self._leaving.append(waiter)
 
     def done(self, waiter: Waiter) -> None:
         """Wake the next, in the place of one that has done its work."""
         with self._mutex:
-            self._woken.discard(waiter)
+            self._woken.pop(waiter, None)
         self._wake()
 
     def close(self) -> None:
@@ -114,10 +116,21 @@ class Lookout:
     def _ports(self) -> dict[str, Port]:
         """Return the spaces to look at; none when the thread is to end."""
         with self._mutex:
+            self._let_leave()
             if self._is_closed or not self._waiters:
                 self._thread = None
                 return {}
             return {space: next(iter(each)).port for space, each in self._waiters.items()}
+
+    def _let_leave(self) -> None:
+        while self._leaving:
+            waiter = self._leaving.popleft()
+            self._woken.pop(waiter, None)
+            waiters = self._waiters.get(waiter.space, set())
+            waiters.discard(waiter)
+            if not waiters:
+                self._waiters.pop(waiter.space, None)
+                self._heads.pop(waiter.space, None)
 
     def _look_at(self, space: str, port: Port) -> None:
         head: object
@@ -132,11 +145,14 @@ class Lookout:
 
     def _wake(self) -> None:
         while True:
+            now = time.monotonic()
             with self._mutex:
+                if len(self._woken) >= self._at_once:
+                    self._woken = {each: end for each, end in self._woken.items() if end > now}
                 if not self._queue or len(self._woken) >= self._at_once:
                     return
                 waiter = self._queue.popleft()
                 if not waiter.is_listening or waiter not in self._waiters.get(waiter.space, ()):
                     continue  # it looks by itself before it waits again, or has gone
-                self._woken.add(waiter)
+                self._woken[waiter] = now + WATCH_TURN_SECONDS_MAX
             waiter.ring()

@@ -81,7 +81,11 @@ def open(
 
     async def make() -> Store:
         pool = Pool(threads)
-        store = await Threads(pool).write(open_sync, SyncStore.close)
+        try:
+            store = await Threads(pool).write(open_sync, SyncStore.close)
+        except BaseException:
+            pool.end(waits=False)
+            raise
         pool_of(port_of_store(store).open_store, pool)
         return of(store)
 

@@ -8,10 +8,21 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from rote.aio.faces import Face, Has, Lists, OpenBlock, Opens, Reads, Shows, Writes, face_of, shown
+from rote.aio.faces import (
+    Face,
+    Has,
+    Lists,
+    OpenBlock,
+    Opens,
+    Reads,
+    Shows,
+    Writes,
+    face_of,
+    shown,
+)
 from rote.aio.stores import Space, Transaction
 from rote.aio.watches import FramesAhead, until
-from rote.contract import Commit
+from rote.contract import Commit, Watching
 from rote.errors import RoteError, Unavailable
 from rote.sessions.changed import Changed, Check
 from rote.sessions.events import Event
@@ -20,6 +31,7 @@ from rote.sessions.pending import decided
 from rote.sessions.session import Session as SyncSession
 from rote.sessions.session import replica_of
 from rote.sessions.transactions import SessionTransaction as SyncTransaction
+from rote.sessions.watching import ViewWatching
 from rote.space import Space as SyncSpace
 from rote.space.arguments import check_timeout
 from rote.space.sources import port_of
@@ -127,7 +139,10 @@ class Session(OpenBlock[SyncSession]):
         return made
 
     def watch(self, query: Mapping[str, Any], *, timeout: float | None = None) -> FramesAhead:
-        begin = partial(self.sync.watch, query, timeout=timeout)
+        def begin() -> _View:
+            check_timeout(timeout)
+            return _View(ViewWatching(replica_of(self.sync), self.sync.branch, query), timeout)
+
         return FramesAhead(self._threads, port_of(self.sync.space), self.sync.did, begin)
 
     async def events(self, timeout: float | None = None) -> AsyncIterator[Event]:
@@ -180,6 +195,18 @@ class Session(OpenBlock[SyncSession]):
         trace: TracebackType | None,
     ) -> None:
         self.sync._leave(error, timeout=0)
+
+
+class _View:
+    """A watch of a view that has begun. Nothing but its reader holds it, and no thread waits for it, so
+    its end asks for nothing: that of Frames takes the lock of the session."""
+
+    def __init__(self, watching: ViewWatching, timeout: float | None) -> None:
+        self.watching: Watching = watching
+        self.timeout = timeout
+
+    def close(self) -> None:
+        pass
 
 
 async def _again(

@@ -56,7 +56,7 @@ def _transaction(function: Callable[Concatenate[Any, P], Any]) -> "Opens[P, Tran
 
 
 def _run(function: Callable[Concatenate[Any, P], Any]) -> "Opens[P, Run]":
-    return Opens(function)
+    return Opens(function, calls=True)
 
 
 def _session(function: Callable[Concatenate[Any, P], SyncSession]) -> "Opens[P, Session]":
@@ -145,8 +145,8 @@ class Space(Face[SyncSpace]):
     transact = Writes(SyncSpace.transact)
     made = Reads(SyncSpace.made)
     settle = Writes(SyncSpace.settle)
-    update = Writes(SyncSpace.update)
-    retry = Writes(SyncSpace.retry)
+    update = Writes(SyncSpace.update, calls=True)
+    retry = Writes(SyncSpace.retry, calls=True)
     transaction = _transaction(SyncSpace.transaction)
     run = _run(SyncSpace.run)
     session = _session(SyncSpace.session)

@@ -2,7 +2,8 @@
 
     a call waits for a thread    cancelled: it never begins
     a read has begun             cancelled: the caller goes on at once; the answer is dropped
-    a write has begun            cancelled: it is settled first, then the caller gets the cancellation
+    a write has begun            cancelled: it is settled first, then the caller gets the cancellation;
+                                 when the write has failed, its error is the cause of that
 
 Nothing here belongs to an event loop: a call asks for the loop that runs it.
 """
@@ -31,7 +32,8 @@ Exit = Callable[
 
 
 class Pool:
-    """The threads of one store; they begin when they are needed, and after a close again."""
+    """The threads of one store; they begin when they are needed. After its end there are threads only
+    while calls are under way, which say that the store is closed."""
 
     def __init__(self, count: int = THREADS_DEFAULT) -> None:
         if type(count) is not int or not 1 <= count <= THREADS_MAX:
@@ -41,21 +43,39 @@ class Pool:
         self._mutex = threading.Lock()
         self._executor: ThreadPoolExecutor | None = None
         self._process = 0
+        self._is_over = False
+        self._late_calls = 0  # that came after the end, and are under way
 
     def submit(self, function: Callable[[], R]) -> "Future[R]":
         with self._mutex:
             if self._executor is None or self._process != os.getpid():  # a fork has no threads
                 self._executor = ThreadPoolExecutor(self._count, thread_name_prefix="rote-aio")
                 self._process = os.getpid()
-            return self._executor.submit(function)
+            future = self._executor.submit(function)
+            is_late = self._is_over
+            self._late_calls += is_late
+        if is_late:
+            future.add_done_callback(self._end_late)
+        return future
 
-    def end(self) -> None:
-        """End the threads, and wait for what they do."""
+    def end(self, *, waits: bool = True) -> None:
+        """End the threads.
+
+        waits  for what they do
+        """
         self.lookout.close()
         with self._mutex:
+            self._is_over = True
             executor, self._executor = self._executor, None
         if executor is not None:
-            executor.shutdown()
+            executor.shutdown(wait=waits)
+
+    def _end_late(self, _: object) -> None:
+        with self._mutex:
+            self._late_calls -= 1
+            is_last = self._late_calls == 0
+        if is_last:
+            self.end(waits=False)
 
 
 class Threads:
@@ -116,6 +136,8 @@ class Threads:
             if error is None and future.cancel():
                 future = self._begin(partial(leave, CancelledError, cancelled, None))
             await _waited(future)
+            if (failure := future.exception()) is not None:
+                raise cancelled from failure
             raise
         future.result()
 
@@ -146,11 +168,14 @@ async def _settle(
 ) -> R:
     try:
         await _ended(future)
-    except CancelledError:
-        if not future.cancel():
-            await _waited(future)
-            if undo is not None and begin is not None and future.exception() is None:
-                await _waited(begin(partial(undo, future.result())))
+    except CancelledError as cancelled:
+        if future.cancel():
+            raise
+        await _waited(future)
+        if (failure := future.exception()) is not None:
+            raise cancelled from failure
+        if undo is not None and begin is not None:
+            await _waited(begin(partial(undo, future.result())))
         raise
     return future.result()
 

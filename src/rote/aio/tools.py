@@ -17,11 +17,14 @@ class Tools:
         self._is_cancelled = False
 
     def awaited(self, function: Any) -> Any:
-        """Return a function that waits for the coroutine which the other one returns, if any."""
+        """Return a function that waits for the coroutine which the other one returns, if any. After a
+        cancellation it does not call the other one."""
         if not callable(function):
             return function  # refused where it is taken
 
         def call(**args: Any) -> Any:
+            if self._is_cancelled:
+                raise asyncio.CancelledError
             answer = function(**args)
             return self._wait(answer) if inspect.iscoroutine(answer) else answer
 
@@ -35,7 +38,7 @@ class Tools:
         return call  # refused where it is taken
 
     def cancel(self) -> None:
-        """Cancel the coroutines; called on the loop."""
+        """Cancel the coroutines, and let no more calls begin; called on the loop."""
         self._is_cancelled = True
         for task in self._tasks:
             task.cancel()

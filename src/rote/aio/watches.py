@@ -8,28 +8,39 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from rote.aio.lookout import Waiter
 from rote.aio.threads import Threads
-from rote.contract import Port
+from rote.contract import Port, Watching
 from rote.contract.port import Ringing
-from rote.space.driving import Frames
 from rote.values.limits import WATCH_PAUSE_SECONDS
+
+
+class Begun(Protocol):
+    """A watch that has begun: Frames, for example."""
+
+    watching: Watching
+    timeout: float | None
+
+    def close(self) -> None:
+        """End the watch; called on the loop, or by a finalizer."""
+        ...
 
 
 class FramesAhead(AsyncIterator[dict[str, Any]]):
     """The frames of a watch. It begins with the first look; leaving the `async for` ends it."""
 
     def __init__(
-        self, threads: Threads, port: Port, space: str, begin: Callable[[], Frames]
+        self, threads: Threads, port: Port, space: str, begin: Callable[[], Begun]
     ) -> None:
         self._threads = threads
         self._place = port, space
         self._begin = begin
-        self._frames: Frames | None = None
+        self._frames: Begun | None = None
         self._waiter: Waiter | _Rung | None = None
         self._is_over = False
+        self._wake: Callable[[], None] = lambda: None  # lets the task that waits see the end
         self._rested = 0.0  # when it may look again: all that is written meanwhile is one frame
 
     async def __anext__(self) -> dict[str, Any]:
@@ -45,8 +56,9 @@ class FramesAhead(AsyncIterator[dict[str, Any]]):
         return frame
 
     async def aclose(self) -> None:
-        """End the watch at once."""
+        """End the watch at once, also for a task that waits for its next frame."""
         self._end()
+        self._wake()
 
     def __del__(self) -> None:
         self._end()
@@ -71,11 +83,12 @@ class FramesAhead(AsyncIterator[dict[str, Any]]):
             self._waiter = self._waiter or _Rung(watching)
         waiter = self._waiter = self._waiter or self._threads.pool.lookout.add(*self._place)
         deadline = None if timeout is None else loop.time() + timeout
-        while True:
+        while not self._is_over:
             is_last = deadline is not None and loop.time() >= deadline
             if not is_last:
                 await asyncio.sleep(self._rested - loop.time())
             moved = waiter.listen(loop)
+            self._wake = _waking(loop, moved)
             is_ended = isinstance(watching, Ringing) and watching.is_over
             frame = None
             try:
@@ -88,10 +101,11 @@ class FramesAhead(AsyncIterator[dict[str, Any]]):
                 self._rested = loop.time() + WATCH_PAUSE_SECONDS
             if frame is not None:
                 return frame
-            if is_last or is_ended or self._is_over:
+            if is_last or is_ended:
                 waiter.forget()
-                return None
+                break
             await until(moved, deadline)
+        return None
 
 
 class _Rung:
@@ -102,12 +116,7 @@ class _Rung:
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> asyncio.Event:
         moved = asyncio.Event()
-
-        def ring() -> None:
-            with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(moved.set)
-
-        self._watching.listen(ring)
+        self._watching.listen(_waking(loop, moved))
         return moved
 
     def forget(self) -> None:
@@ -118,6 +127,16 @@ class _Rung:
 
     def leave(self) -> None:
         self._watching.listen(None)
+
+
+def _waking(loop: asyncio.AbstractEventLoop, moved: asyncio.Event) -> Callable[[], None]:
+    """Return a function that sets an event of a loop, from any thread."""
+
+    def wake() -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(moved.set)
+
+    return wake
 
 
 async def until(moved: asyncio.Event, deadline: float | None) -> None:

@@ -15,7 +15,7 @@ B = "urn:test:b"
 
 
 def on_a_store(
-    path: Path, body: Callable[["rote.aio.Store"], Coroutine[Any, Any, None]], **options: Any
+    path: Path | str, body: Callable[["rote.aio.Store"], Coroutine[Any, Any, None]], **options: Any
 ) -> None:
     """Run a coroutine function with an open store, in a loop of its own; leave no thread behind."""
     others = threading.enumerate()  # of servers that tests share, for example

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Coroutine
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import pytest
 import rote
 import rote.aio
 from rote.errors import InvalidInput, RunAborted
+from rote.values.limits import CALLS_AT_ONCE_MAX
 from tests.unit.aio.stores import SECONDS_MAX, A, B, assert_no_new_threads, on_a_store
+from tests.unit.aio.test_cancellation import Gate, turns
 
 TOOLS = [rote.ToolProfile(tool_name="add", tool_profile_version="1")]
 RUN: dict[str, Any] = {
@@ -151,6 +154,37 @@ def test_a_cancelled_call_cancels_its_tool_and_the_run_is_discarded(store_path: 
     on_a_store(store_path, body, **MODES)
 
 
+def test_after_a_cancellation_no_more_tools_are_called(store_path: Path) -> None:
+    """The functions of a list that had not begun were called after the cancellation all the same."""
+
+    async def body(store: rote.aio.Store) -> None:
+        space, gate = await store.space("notes"), Gate()
+        called: list[int] = []
+
+        def tool(x: int) -> None:
+            called.append(x)
+            gate.stand()
+
+        async def work() -> None:
+            async with space.run(**RUN) as run, run.event(**EVENT) as event:
+                await run.set(A, 1)
+                await event.calls([("add", tool, {"x": n}) for n in range(5 * CALLS_AT_ONCE_MAX)])
+
+        task = asyncio.create_task(work())
+        await gate.reached()
+        task.cancel()
+        await turns()
+        assert not task.done()
+        gate.open()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert len(called) <= CALLS_AT_ONCE_MAX
+        [record] = await store.runs()
+        assert record.discarded and await space.get(A) is None
+
+    on_a_store(store_path, body, **MODES)
+
+
 def test_errors_of_tools_and_of_the_commit_reach_the_caller(store_path: Path) -> None:
     async def fail(x: int, y: int) -> int:
         raise ValueError(f"{x} and {y}")
@@ -213,3 +247,29 @@ def test_a_host_without_a_store_has_threads_of_its_own() -> None:
 
     asyncio.run(main())
     assert_no_new_threads(others)
+
+
+def test_functions_that_are_called_on_a_thread_are_no_coroutine_functions(store_path: Path) -> None:
+    """`retry` returned the coroutine of its function, and nothing of it ran."""
+
+    async def later_on(*_: object) -> bool:
+        return True
+
+    later: Any = later_on
+
+    async def run(space: rote.aio.Space) -> None:
+        async with space.run(**RUN, commit_policy=later) as run:
+            await run.set(A, 1)
+
+    async def body(store: rote.aio.Store) -> None:
+        space = await store.space("notes")
+        calls: list[Coroutine[Any, Any, Any]] = [
+            space.update(A, later), space.retry(later), run(space),
+        ]  # fmt: skip
+        async with space.session() as session:
+            for call in [*calls, session.update(A, later)]:
+                with pytest.raises(InvalidInput, match="plain function"):
+                    await call
+        assert await space.version() == 0
+
+    on_a_store(store_path, body, **MODES)

@@ -202,6 +202,8 @@ def test_a_loop_does_not_wait_for_the_lock_of_a_session(on_a_space: Callable[[Bo
         async with space.session(watch=ALL) as session:
             pending = await session.set(A, 1)
             await pending.wait()
+            left = session.watch(ALL)
+            await anext(left)
             is_held, is_free = threading.Event(), threading.Event()
             in_time: list[bool] = []
 
@@ -216,7 +218,7 @@ def test_a_loop_does_not_wait_for_the_lock_of_a_session(on_a_space: Callable[[Bo
             events, watch = session.events(), session.watch(ALL)
             calls = (
                 pending.wait(), pending.cancel(), session.flush(), session.pending(),
-                anext(events), anext(watch),
+                anext(events), anext(watch), left.aclose(),
             )  # fmt: skip
             waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(each) for each in calls]
             await turns()

@@ -1,6 +1,7 @@
 """A store, its spaces, transactions and memories, asked with await."""
 
 import asyncio
+import gc
 import threading
 from contextvars import ContextVar
 from io import BytesIO
@@ -13,7 +14,7 @@ import rote
 import rote.aio
 from rote.errors import Conflict, InvalidInput, NotFound
 from rote.values.limits import PAGE_MAX
-from tests.unit.aio.stores import A, on_a_store
+from tests.unit.aio.stores import A, assert_no_new_threads, on_a_store
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
 
@@ -179,5 +180,24 @@ def test_a_closed_store_says_so_and_may_be_closed_twice(store_path: Path) -> Non
             await space.get(A)
         with pytest.raises(type(told.value)):
             space.sync.get(A)
+        calls = (space.get(A) for _ in range(20))
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert {type(each) for each in answers} == {type(told.value)}
 
+    others = threading.enumerate()
     asyncio.run(main())
+    assert_no_new_threads(others)
+
+
+def test_an_opening_that_fails_leaves_no_thread(tmp_path: Path) -> None:
+    async def main() -> None:
+        with pytest.raises(NotFound):
+            await rote.aio.open(tmp_path / "nowhere.db", create=False)
+
+    others = threading.enumerate()
+    gc.disable()  # no help from the collector
+    try:
+        asyncio.run(main())
+        assert_no_new_threads(others)
+    finally:
+        gc.enable()

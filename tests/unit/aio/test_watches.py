@@ -4,13 +4,18 @@ import asyncio
 import gc
 import threading
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import rote
 import rote.aio
+from rote.aio.lookout import Waiter
+from rote.aio.threads import Pool, pool_of
 from rote.errors import InvalidInput
+from rote.space.sources import port_of_store
 from tests.unit.aio.stores import SECONDS_MAX, A, on_a_store
 
 ALL: dict[str, Any] = {"select": {"*": {}}}
@@ -61,6 +66,26 @@ def test_a_hundred_waiting_watches_hold_no_thread(store_path: Path) -> None:
     on_a_store(store_path, body, threads=1)
 
 
+def test_a_watch_that_another_task_ends_wakes_the_one_that_waits(store_path: Path) -> None:
+    async def body(store: rote.aio.Store) -> None:
+        space = await store.space("notes")
+        async with space.session(watch=ALL) as session:
+            for watch in (space.watch(ALL), session.watch(ALL)):
+                await anext(watch)
+                before, waiting = watch._wake, asyncio.create_task(list_of(watch))
+                while watch._wake == before:
+                    await asyncio.sleep(0)
+                await space.version()  # the only thread has looked for it
+                await watch.aclose()
+                assert await asyncio.wait_for(waiting, SECONDS_MAX) == []
+
+    on_a_store(store_path, body, threads=1)
+
+
+async def list_of(watch: AsyncIterator[Any]) -> list[Any]:
+    return [frame async for frame in watch]
+
+
 @pytest.mark.parametrize("leaves", ["by break", "by a cancellation"])
 def test_leaving_an_async_for_ends_the_watch_within_a_tenth_of_a_second(
     store_path: Path, leaves: str
@@ -109,3 +134,58 @@ def test_a_watch_of_a_closed_store_ends_with_its_error(store_path: Path) -> None
             await asyncio.wait_for(waiting, SECONDS_MAX)
 
     asyncio.run(main())
+
+
+def test_a_watch_that_is_collected_inside_the_lock_of_the_lookout_leaves(store_path: Path) -> None:
+    """The collector may run wherever something is allocated, also while the lookout holds its lock."""
+
+    async def body(store: rote.aio.Store) -> None:
+        space = await store.space("notes")
+        lookout = store._threads.pool.lookout
+        watches: list[Any] = [space.watch(ALL)]
+        await anext(watches[0])
+        watches.append(watches)  # only the collector finds it
+
+        def collect() -> None:
+            nonlocal watches
+            with lookout._mutex:
+                watches = []
+                gc.collect()
+
+        collecting = threading.Thread(target=collect, daemon=True)
+        looking = next(each for each in threading.enumerate() if each.name == "rote-lookout")
+        collecting.start()
+        for thread in (collecting, looking):
+            await asyncio.to_thread(thread.join, SECONDS_MAX)
+            assert not thread.is_alive()
+
+    on_a_store(store_path, body)
+
+
+def test_a_loop_that_stands_still_holds_up_no_watch_of_another(store_path: Path) -> None:
+    with rote.open(store_path) as store, asyncio.Runner() as standing:
+        pool_of(port_of_store(store).open_store, Pool(1))
+        space = rote.aio.of(store.space("notes"))
+
+        async def wait() -> "asyncio.Task[Any]":
+            watch = space.watch(ALL)
+            await anext(watch)
+            waiting = asyncio.create_task(anext(watch))
+            lookout = pool_of(port_of_store(store).open_store).lookout
+            while not (isinstance(watch._waiter, Waiter) and watch._waiter.is_listening):
+                await asyncio.sleep(0)
+            while space.did not in lookout._heads or lookout._queue:
+                await asyncio.sleep(0)
+            await space.version()  # the only thread has looked for it
+            return waiting
+
+        async def follow() -> None:
+            async with asyncio.timeout(SECONDS_MAX):
+                waiting = await wait()
+                commit = await space.set(A, 1)
+                assert (await waiting)["to"] == commit.version
+
+        kept = standing.run(wait())  # this loop does not go on before the end
+        asyncio.run(follow())
+        assert not kept.done()
+        asyncio.run(rote.aio.of(store).close())
