@@ -95,8 +95,9 @@ class Desk:
         raise Busy("others open this session at the same time; try again")
 
     def _begin(self, token: str) -> "Sitting":
+        now = now_of(self._port)
         held = sum(
-            session_in(row).principal == self._principal
+            session_in(row).principal == self._principal and not is_expired(row, now)
             for row in all_sides(self._port, self._space, SESSION)
         )
         if held >= SESSIONS_PER_PRINCIPAL_MAX:
@@ -111,7 +112,7 @@ class Desk:
             (sha256_hex(token.encode()),),
             self._randomness.random_bytes(SESSION_SECRET_BYTES).hex(),
             opens=1,
-            touched=now_of(self._port),
+            touched=now,
         )
         session = self._randomness.random_bytes(SESSION_ID_BYTES).hex()
         row = self._port.answer(self._space, PutSide(SESSION, session, body.body(), 0))

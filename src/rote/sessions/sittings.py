@@ -11,7 +11,8 @@ decides, and neither ever overwrites what the other has decided.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from msgspec import structs
@@ -38,6 +39,7 @@ from rote.contract.sync import Transact
 from rote.contract.verdicts import Verdict
 from rote.errors import (
     Busy,
+    Compacted,
     Denied,
     InvalidInput,
     PayloadMismatch,
@@ -102,6 +104,7 @@ class Sitting:
         self._fence = row.fence
         self._token = sha256_hex(token.encode())
         self._is_confirmed = False
+        self._is_unsure = False  # rows may have moved by a command whose outcome is not known
         self._turn = threading.Lock()
         self.session = row.key
         self.token = token
@@ -136,6 +139,7 @@ class Sitting:
     def confirm(self) -> None:
         """Make the token of this opening the only good one; called by the first message after it."""
         with self._turn:
+            self._look_again()
             self._confirm()
 
     def transact(self, sent: Transact) -> Verdict:
@@ -144,19 +148,24 @@ class Sitting:
         An error that is raised decided nothing; the client sends the commit again.
         """
         with self._turn:
+            self._look_again()
             if (known := self._known(sent.local)) is not None:
                 self._confirm()
                 self._check_same(known, sent)
                 return self._verdict(sent.local)
-            return self._decide(sent)
+            with self._moving():
+                return self._decide(sent)
 
     def abandon(self, local: int) -> Verdict:
         """Reject a commit that is not decided; return the verdict of one that is."""
         with self._turn:
+            self._look_again()
             if self._known(local) is not None:
                 self._confirm()
                 return self._verdict(local)
-            return self._reject(local, None, Withdrawn("it was taken back before it was decided"))
+            with self._moving():
+                taken_back = Withdrawn("it was taken back before it was decided")
+                return self._reject(local, None, taken_back)
 
     def acknowledge(self, *, verdicts: int | None = None, basis: int | None = None) -> None:
         """Note what the client keeps: all verdicts up to one, and that no later commit has a basis below
@@ -165,6 +174,7 @@ class Sitting:
             if number is not None and (type(number) is not int or number < 0):
                 raise InvalidInput("what is acknowledged is a number from 0 on")
         with self._turn:
+            self._look_again()
             row = self._row
             if verdicts is not None and verdicts > row.decided:
                 raise InvalidInput(f"commit {verdicts} has no verdict yet", code="out_of_order")
@@ -174,8 +184,9 @@ class Sitting:
                 basis=max(row.basis, basis or 0),
             )
             if moved != row or not self._is_confirmed:
-                self._move(moved)
-                self._let_go()
+                with self._moving():
+                    self._move(moved)
+                    self._let_go()
 
     def close(self) -> None:
         """End the session: nothing of it is left."""
@@ -185,7 +196,7 @@ class Sitting:
             except Denied as error:
                 self._check_ours(error)
                 self._port.answer(self.space, DropSide(SESSION, self.session, self._fence))
-            self._drop(list(self._window))
+            self._drop(list(self._fences))  # also those that a crash has left
 
     def is_told(self) -> bool:
         """Whether the verdicts of all that is decided now were told.
@@ -252,7 +263,10 @@ class Sitting:
         if not kept.is_accepted:
             return Verdict(local, False, kept.version, error=dict(kept.error or {}))
         if commit is None:
-            head = self._port.answer(self.space, GetHead(kept.version))
+            try:
+                head = self._port.answer(self.space, GetHead(kept.version))
+            except Compacted:
+                return Verdict(local, True, kept.version)  # it stands, and its hash is gone
             return Verdict(local, True, kept.version, head.hash, _shown(head.at))
         return Verdict(local, True, kept.version, commit.hash, commit.at, commit=commit)
 
@@ -270,12 +284,12 @@ class Sitting:
                 self._check_ours(error)
             except RoteError as error:
                 if not is_final(error):
-                    self._look_again(error)
                     raise
                 return self._reject(sent.local, payload, error)
             else:
                 return self._accepted(sent, payload, commit, moved)
-            if self._known(sent.local) is not None:
+            if (known := self._known(sent.local)) is not None:
+                self._check_same(known, sent)
                 return self._verdict(sent.local)  # it was decided, and the answer got lost
         raise Busy("the rows of this session keep moving; send the commit again")
 
@@ -312,7 +326,7 @@ class Sitting:
         self, sent: Transact, payload: str | None, commit: Commit, moved: SessionBody
     ) -> Verdict:
         made = VerdictBody(commit.version, payload)
-        if sent.key is not None and self._stored().decided < sent.local:
+        if sent.key is not None and self._stored_row()[0].decided < sent.local:
             # The key was used before: nothing was committed, and no guard has moved.
             head = self._port.answer(self.space, GetHead()).version
             self._put_verdict(sent.local, structs.replace(made, head=head))
@@ -337,6 +351,8 @@ class Sitting:
                 row = self._port.answer(self.space, command)
             except Denied as error:
                 self._check_ours(error)
+                if local <= self._row.decided:
+                    break  # its verdict stays as it is
                 continue
             self._fences[local], self._window[local] = row.fence, verdict
             return
@@ -351,7 +367,8 @@ class Sitting:
 
     def _confirm(self) -> None:
         if not self._is_confirmed:
-            self._move(self._row)
+            with self._moving():
+                self._move(self._row)
 
     def _move(self, row: SessionBody) -> None:
         """Write the session's row; the token of this opening becomes the only good one."""
@@ -362,7 +379,6 @@ class Sitting:
         except RoteError as error:
             self._forget_undecided()
             if not isinstance(error, Denied):
-                self._look_again(error)
                 raise
             self._check_ours(error)
             raise Busy("the row of this session has moved; send it again") from None
@@ -372,38 +388,44 @@ class Sitting:
         for local in [each for each in self._window if each > self._row.decided]:
             del self._window[local]
 
-    def _look_again(self, error: RoteError) -> None:
-        """Take over what a command of unknown outcome may have done; raise nothing more than it did."""
-        try:
-            self._check_ours(error)
-        except SessionRevoked:
-            raise
-        except RoteError:
-            return  # the store still does not answer; the next decision looks again
+    @contextmanager
+    def _moving(self) -> Iterator[None]:
+        """Move rows. After an error nobody knows which of them have moved."""
+        self._is_unsure = True
+        yield
+        self._is_unsure = False
 
-    def _check_ours(self, error: RoteError) -> None:
+    def _look_again(self) -> None:
+        """Read the rows again if an error has left it open which of them have moved.
+
+        Without that a verdict that was decided could be decided anew, by what was only asked again.
+        """
+        if self._is_unsure:
+            self._read_rows()
+            self._is_unsure = False
+
+    def _check_ours(self, error: Denied) -> None:
         """Read the rows again after one has moved; SessionRevoked when another opening has the session."""
-        if isinstance(error, Denied) and "actual_fence" not in error.details:
+        if "actual_fence" not in error.details:
             raise error
+        self._read_rows()
+
+    def _read_rows(self) -> None:
         # The rows of verdicts first: if the session is ours afterwards, nobody else has moved them.
         window, fences = self._stored_window()
-        row = self._port.answer(self.space, GetSide(SESSION, self.session))
-        if row is None:
-            raise SessionRevoked("this session was closed; nothing was decided")
-        body = session_in(row)
-        self._check_opens(body)
-        self._row, self._fence = body, row.fence
+        self._row, self._fence = self._stored_row()
         self._window, self._fences = window, fences
         self._forget_undecided()
 
-    def _stored(self) -> SessionBody:
-        """Return the row of the session as it is now; SessionRevoked when it is not ours any more."""
+    def _stored_row(self) -> tuple[SessionBody, int]:
+        """Return the row of the session as it is now, and its fence; SessionRevoked when it is not ours
+        any more."""
         row = self._port.answer(self.space, GetSide(SESSION, self.session))
         if row is None:
             raise SessionRevoked("this session was closed; nothing was decided")
         body = session_in(row)
         self._check_opens(body)
-        return body
+        return body, row.fence
 
     def _check_opens(self, body: SessionBody) -> None:
         if body.opens != self._row.opens:
@@ -449,7 +471,8 @@ class Sitting:
         for start in range(0, len(rows), PAGE_MAX):
             self._port.answer(self.space, DropSides(VERDICT, rows[start : start + PAGE_MAX]))
         for local in locals:
-            del self._window[local], self._fences[local]
+            self._window.pop(local, None)
+            del self._fences[local]
 
 
 def now_of(port: Port) -> int:
