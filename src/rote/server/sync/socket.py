@@ -33,6 +33,7 @@ class GuardedSocket(WebSocketsSansIOProtocol):
         self.close_timeout = SYNC_CLOSE_SECONDS
         self._held_bytes = 0  # of a message that has not come whole
         self._stalled: tuple[int, float] | None = None  # bytes that wait to be written, since when
+        self._pong = b""  # waits until the client takes bytes
 
     def take_large_messages(self) -> None:
         self.conn.max_message_size = self.config.ws_max_size
@@ -55,6 +56,8 @@ class GuardedSocket(WebSocketsSansIOProtocol):
             return
         self._held_bytes += len(data)
         super().data_received(data)
+        # What was no message, like a ping, is not held any more.
+        self._release(left=len(self.conn.reader.buffer) + sum(map(len, self.frames)))
 
     def handle_text(self, event: Frame) -> None:
         super().handle_text(_copied(event))
@@ -76,9 +79,27 @@ class GuardedSocket(WebSocketsSansIOProtocol):
         self._release()
         super().connection_lost(exc)
 
-    def _release(self) -> None:
-        held, self._held_bytes = self._held_bytes, 0
-        self.buffered().release(held)
+    def _release(self, *, left: int = 0) -> None:
+        """Release the bytes that were held, but for those that are left."""
+        released = max(self._held_bytes - left, 0)
+        self._held_bytes -= released
+        self.buffered().release(released)
+
+    # -- pongs -----------------------------------------------------------------------------------------
+
+    def handle_ping(self) -> None:
+        # The newest pong answers all pings (RFC 6455, 5.5.3): a client that sends pings and takes nothing
+        # makes no others wait for it.
+        if self.writable.is_set() or self.conn.close_rcvd is not None:
+            super().handle_ping()
+        elif pongs := self.conn.data_to_send():
+            self._pong = pongs[-1]
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        pong, self._pong = self._pong, b""
+        if pong and not self.transport.is_closing():
+            self.transport.write(pong)
 
     # -- ending ----------------------------------------------------------------------------------------
 
