@@ -22,7 +22,7 @@ from rote.client.pool import Now, Pool
 from rote.client.replies import Broken, Reply, Take, read_reply
 from rote.contract import IdSource
 from rote.contract.wire import decode_error
-from rote.errors import Denied, InvalidInput, RoteError, Unavailable
+from rote.errors import Denied, InvalidInput, NotFound, RoteError, Unavailable
 from rote.values.client_limits import (
     PAUSE_SECONDS_MAX,
     PAUSE_SECONDS_MIN,
@@ -35,6 +35,8 @@ Repeat = Literal["always", "refused"]
 # What a server refuses before it does anything.
 _REFUSALS = frozenset({"too_many_requests", "overloaded", "stopping"})
 _AGAIN = frozenset({429, 502, 503, 504})
+# Details of refusals of a caller, whatever it asks: they say nothing of an attempt before.
+_OF_CALLERS = frozenset({"reason", "needs", "path_rule", "space", "status"})
 
 
 class Body(Struct, frozen=True):
@@ -72,9 +74,13 @@ class Calls:
         self.has_answered = False  # the server, and as one that speaks HTTP
         self._ended = threading.Event()
 
-    def call(self, request: Request) -> Reply:
-        """Return the good reply to a request; raise what the server raises, or Unavailable."""
-        return _Call(self, request, self.now() + self.seconds).result()
+    def call(self, request: Request, *, deadline: float | None = None) -> Reply:
+        """Return the good reply to a request; raise what the server raises, or Unavailable.
+
+        deadline  None: the time of a call from now on
+        """
+        until = self.now() + self.seconds if deadline is None else deadline
+        return _Call(self, request, until).result()
 
     def close(self) -> None:
         self._ended.set()
@@ -105,7 +111,7 @@ class _Call:
         while True:
             least = 0.0
             try:
-                bearer = self._calls.credentials.bearer()
+                bearer = self._bearer()
                 reply = self._exchange(bearer)
                 if reply.is_good:
                     if self._request.is_write:
@@ -130,6 +136,15 @@ class _Call:
             self._calls.pause(wait)
             self._pool.check_usable()
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+    def _bearer(self) -> str | None:
+        """Return what says who calls; it may have to be asked for in the time of the call."""
+        try:
+            return self._calls.credentials.bearer(self._deadline)
+        except Unavailable as error:
+            raise self._unavailable(str(error), code=error.code) from error
+        except RoteError as error:
+            raise self._judged(error) from None
 
     # -- one attempt -----------------------------------------------------------------------------------
 
@@ -248,9 +263,15 @@ class _Call:
 
     def _judged(self, failure: RoteError) -> RoteError:
         """Return an error for the caller: after an attempt without an answer nobody knows."""
-        is_open = self._is_sent and self._request.is_write and isinstance(failure, Unavailable)
-        if is_open and failure.details.get("outcome") != "unknown":
+        is_open = self._is_sent and self._request.is_write
+        if not is_open or failure.details.get("outcome") == "unknown":
+            return failure
+        if isinstance(failure, Unavailable):
             return self._unavailable(str(failure), code=failure.code)
+        if isinstance(failure, Denied | NotFound) and failure.details.keys() & _OF_CALLERS:
+            failure.details |= self._details(
+                is_open=True
+            )  # the attempt before may have been let in
         return failure
 
     def _unavailable(self, what: str, *, code: str | None) -> Unavailable:

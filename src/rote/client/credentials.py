@@ -9,7 +9,7 @@ from msgspec import Struct
 from rote.access.encoding import to_base64url
 from rote.access.signed_requests import RequestLine, sign_request
 from rote.contract import Clock, IdSource
-from rote.errors import InvalidInput
+from rote.errors import InvalidInput, Unavailable
 from rote.values import micros_of
 from rote.values.client_limits import GRANT_RENEWED_AFTER, NONCE_BYTES, SIGNED_SECONDS
 from rote.values.server_limits import GRANT_SECONDS_DEFAULT
@@ -21,7 +21,12 @@ GRANTS = "/v1/grants"
 class Credentials(Protocol):
     """Makes the header that says who calls."""
 
-    def bearer(self) -> str | None: ...
+    def bearer(self, deadline: float | None = None) -> str | None:
+        """Return what is sent; Unavailable when that has to be got and is not there in time.
+
+        deadline  None: the time of a call from now on
+        """
+        ...
 
     def renew(self, refused: str | None) -> bool:
         """Take note that a bearer was refused; whether there is another one to try."""
@@ -33,7 +38,7 @@ class Token(Struct, frozen=True):
 
     token: str | None
 
-    def bearer(self) -> str | None:
+    def bearer(self, deadline: float | None = None) -> str | None:
         return self.token
 
     def renew(self, refused: str | None) -> bool:
@@ -52,8 +57,8 @@ def check_token(token: Any) -> None:
         )
 
 
-# Sends a request and returns the members of its answer: method, path, headers, body.
-Ask = Callable[[str, str, Mapping[str, str], bytes], dict[str, Any]]
+# Sends a request and returns the members of its answer: method, path, headers, body, deadline.
+Ask = Callable[[str, str, Mapping[str, str], bytes, float], dict[str, Any]]
 
 
 class Grants:
@@ -68,37 +73,50 @@ class Grants:
         clock: Clock,
         ids: IdSource,
         now: Callable[[], float],
+        seconds: float,
     ) -> None:
+        """
+        now      seconds of a clock that only goes forward
+        seconds  the time of a call
+        """
         self._seed = seed
         self._proofs = proofs
         self._ask = ask
         self._clock = clock
         self._ids = ids
         self._now = now
+        self._seconds = seconds
         self._lock = threading.Lock()
         self._grant: str | None = None
         self._renewal = 0.0  # when another one is asked for
         self._server: str | None = None
 
-    def bearer(self) -> str:
+    def bearer(self, deadline: float | None = None) -> str:
         grant = self._grant
         if grant is not None and self._now() < self._renewal:
             return grant
-        with self._lock:
-            if self._grant is None or self._now() >= self._renewal:
-                self._grant = self._new_grant()
-            return self._grant
+        until = self._now() + self._seconds if deadline is None else deadline
+        # Another thread may wait for the server with the lock in its hand.
+        if not self._lock.acquire(timeout=max(until - self._now(), 0)):
+            raise Unavailable("the server gave no grant in time", code="timeout")
+        try:
+            grant = self._grant
+            if grant is None or self._now() >= self._renewal:
+                grant = self._grant = self._new_grant(until)
+            return grant
+        finally:
+            self._lock.release()
 
     def renew(self, refused: str | None) -> bool:
-        with self._lock:
-            if self._grant == refused:
-                self._grant = None
+        # Without the lock, nobody waits here. At worst one more grant is asked for.
+        if self._grant == refused:
+            self._grant = None
         return True
 
-    def _new_grant(self) -> str:
+    def _new_grant(self, until: float) -> str:
         """Return a grant, for a signed request; the server says for whom it is to be signed."""
         if self._server is None:
-            self._server = str(self._ask("GET", "/health", {}, b"").get("server", ""))
+            self._server = str(self._ask("GET", "/health", {}, b"", until).get("server", ""))
         begun = self._now()
         created = micros_of(self._clock.now()) // _SECOND
         headers = {"content-type": "application/json"}
@@ -113,6 +131,6 @@ class Grants:
             headers=headers,
             proofs=self._proofs,
         )
-        granted = self._ask("POST", GRANTS, {**headers, **signed}, b"{}")
+        granted = self._ask("POST", GRANTS, {**headers, **signed}, b"{}", until)
         self._renewal = begun + GRANT_SECONDS_DEFAULT * GRANT_RENEWED_AFTER
         return str(granted["token"])

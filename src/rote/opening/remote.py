@@ -129,16 +129,21 @@ def _credentials(
     ids = SystemIds()
     calls = Calls(pool, credentials=Token(None), ids=ids, seconds=timeout, now=time.monotonic)
 
-    def ask(method: str, path: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    def ask(
+        method: str, path: str, headers: Mapping[str, str], body: bytes, deadline: float
+    ) -> dict[str, Any]:
         # A signed request is good for one use, so it is not sent again.
         repeat: Repeat = "always" if method == "GET" else "refused"
-        reply = calls.call(Request(method, path, body, headers, repeat=repeat))
+        request = Request(method, path, body, headers, repeat=repeat)
+        reply = calls.call(request, deadline=deadline)
         members = decode(reply.body)
         if type(members) is not dict:
             raise Unavailable(f"{pool.address.shown} answers, but is no server of Rote")
         return members
 
-    return Grants(key, proofs, ask=ask, clock=SystemClock(), ids=ids, now=time.monotonic)
+    return Grants(
+        key, proofs, ask=ask, clock=SystemClock(), ids=ids, now=time.monotonic, seconds=timeout
+    )
 
 
 def _check_key(key: object) -> None:
