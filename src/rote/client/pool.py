@@ -26,8 +26,13 @@ class Pool:
         self._process = os.getpid()
         self.is_closed = False
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process has made the connections, and no fork of it."""
+        return self._process == os.getpid()
+
     def check_usable(self) -> None:
-        if self._process != os.getpid():
+        if not self.is_ours:
             raise Unavailable("the store was opened before a fork; open it again in this process")
         if self.is_closed:
             raise Unavailable("the store is closed; open it again")
@@ -64,7 +69,7 @@ class Pool:
     def close(self) -> None:
         """Close what is idle, and end the waits of all others."""
         self.is_closed = True
-        if self._process != os.getpid():
+        if not self.is_ours:
             return  # the parent goes on with them
         while self._idle:
             with suppress(IndexError):

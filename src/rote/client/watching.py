@@ -56,6 +56,8 @@ class RemoteWatches:
             return free[0]
 
     def close(self) -> None:
+        if not self._calls.pool.is_ours:
+            return  # the parent goes on with the lines, and may hold their locks
         with self._mutex:
             lines = [line for each in self._lines.values() for line in each]
             self._lines = {}

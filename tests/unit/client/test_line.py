@@ -1,6 +1,7 @@
 """Watches of a store behind a server, on a line that breaks."""
 
 import gc
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -212,6 +213,23 @@ def test_a_closed_store_ends_waiting_watches(ground: Both) -> None:
     ground.remote._port.close()
     thread.join(SOON)
     assert len(raised) == 1
+
+
+def test_a_forked_process_leaves_the_line_to_the_one_that_has_made_it(ground: Both) -> None:
+    """Its store closed the connection that it shared with the other one."""
+    watch = ground.remote.watch(NOTES, timeout=SOON)
+    next(watch)
+    port: Any = ground.remote._port
+    (line,) = port._watches._lines[ground.space.did]
+    with line._changed:  # as a thread may hold it that is not there after the fork
+        child = os.fork()
+        if child == 0:
+            port.close()
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    ground.commit(1)
+    assert next(watch)["to"] == 1
+    assert line._connection == 1
 
 
 def test_a_watch_from_a_version_has_a_line_of_its_own(ground: Both) -> None:
