@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from socket import SHUT_RDWR
 from typing import Any
 
 from websockets.exceptions import WebSocketException
@@ -23,6 +24,7 @@ from rote.client.sockets import NEVER_AGAIN, OPENING_IDS, code_of, connect, open
 from rote.contract import sync as wire
 from rote.errors import InternalError, RoteError, Unavailable
 from rote.values.client_limits import (
+    LINE_CLOSE_SECONDS,
     LINE_LOOK_SECONDS,
     PAUSE_SECONDS_MAX,
     PAUSE_SECONDS_MIN,
@@ -210,10 +212,18 @@ class Line:
 
     def close(self) -> None:
         """End the line and the waits of its readers."""
-        with self._changed:
+        if not self._changed.acquire(timeout=LINE_CLOSE_SECONDS):
+            stuck = self._socket  # whoever sends waits for a server that takes no byte
+            if stuck is not None:
+                with suppress(OSError):
+                    stuck.socket.shutdown(SHUT_RDWR)
+            self._changed.acquire()
+        try:
             self._is_closed = True
             socket = self._socket
             self._end_waits()
+        finally:
+            self._changed.release()
         if socket is not None:
             with suppress(WebSocketException, OSError):
                 socket.close()

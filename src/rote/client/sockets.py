@@ -1,6 +1,9 @@
 """Sockets: connections to `/v1/sync`, from the address to an open session."""
 
 import logging
+import os
+import socket
+import struct
 from contextlib import AbstractContextManager
 
 from msgspec import structs
@@ -32,6 +35,7 @@ def connect(calls: Calls) -> AbstractContextManager[ClientConnection]:
     pool = calls.pool
     made = pool.connect(calls.now() + CONNECT_SECONDS_MAX)
     made.settimeout(None)
+    _bound_sends(made, min(calls.seconds, SYNC_PONG_SECONDS))
     return connect_websocket(
         f"ws://{pool.address.named}/v1/sync",
         sock=made,
@@ -47,19 +51,30 @@ def connect(calls: Calls) -> AbstractContextManager[ClientConnection]:
     )
 
 
+def _bound_sends(made: socket.socket, seconds: float) -> None:
+    """Let a send fail when the other side takes no byte for some seconds.
+
+    Who sends holds what pings and the end of the connection wait for.
+    """
+    if os.name == "posix":
+        whole = int(seconds)
+        time = struct.pack("ll", whole, int((seconds - whole) * 1_000_000))
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time)
+
+
 def open_session(
-    socket: ClientConnection, opening: wire.OpenSession, bearer: str | None
+    connection: ClientConnection, opening: wire.OpenSession, bearer: str | None
 ) -> wire.Opened:
     """Say hello and open a session; raise what the server says of either."""
-    _exchange(socket, wire.Hello(wire.PROTOCOL), 1)
+    _exchange(connection, wire.Hello(wire.PROTOCOL), 1)
     auth = None if bearer is None else {"token": bearer}
-    answer = _exchange(socket, structs.replace(opening, auth=auth), 2)
+    answer = _exchange(connection, structs.replace(opening, auth=auth), 2)
     return wire.decode_ok(answer, wire.Opened)
 
 
-def _exchange(socket: ClientConnection, request: wire.Request, id: int) -> bytes:
-    socket.send(wire.encode_request(request, id), text=True)
-    message = wire.decode_from_server(socket.recv(timeout=CONNECT_SECONDS_MAX, decode=False))
+def _exchange(connection: ClientConnection, request: wire.Request, id: int) -> bytes:
+    connection.send(wire.encode_request(request, id), text=True)
+    message = wire.decode_from_server(connection.recv(timeout=CONNECT_SECONDS_MAX, decode=False))
     if not isinstance(message, wire.Answer) or message.id != id:
         raise wire.unreadable("it answers something else than it was asked")
     if message.error is not None:
