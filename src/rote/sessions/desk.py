@@ -80,7 +80,7 @@ class Desk:
         if session is None or token is None:
             return self._begin(given)
         for _ in range(SESSION_ATTEMPTS_MAX):
-            row = self._port.answer(self._space, GetSide(SESSION, session))
+            row = self._port.answer(self._space, GetSide(SESSION, session)) if session else None
             body = self._resumed(row, token, given)
             try:
                 row = self._port.answer(

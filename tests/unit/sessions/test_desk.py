@@ -424,7 +424,7 @@ def test_unknown_expired_and_foreign_sessions_are_all_alike() -> None:
         sitting = desk.open()
         sitting.transact(put(1))
         messages: set[str] = set()
-        for asked, session in ((other, sitting.session), (desk, "00")):
+        for asked, session in ((other, sitting.session), (desk, "00"), (desk, "")):
             with pytest.raises(SessionExpired) as caught:
                 asked.open(session=session, token=sitting.token)
             messages.add(str(caught.value))
