@@ -317,7 +317,7 @@ class Line:
             watches={name: each.query for name, each in held.items()},
             seen=seen,
         )
-        open_session(socket, opening, bearer)
+        open_session(self._calls, socket, opening, bearer)
         with self._changed:
             self._last_id = OPENING_IDS
             self._answers = {}

@@ -47,7 +47,10 @@ class WireLinker:
         wire.check_request(opening)
         if opening.ephemeral:
             raise InvalidInput("a link is for a session that lasts; leave ephemeral out")
-        self._calls.pool.check_usable()
+        try:
+            self._calls.pool.check_usable()
+        except Unavailable as error:
+            raise ended("stop", str(error)) from None
         credentials = self._calls.credentials
         bearer = credentials.bearer()
         try:
@@ -62,7 +65,7 @@ class WireLinker:
         try:
             with ExitStack() as ending:
                 socket = ending.enter_context(connect(self._calls))
-                opened = open_session(socket, opening, bearer)
+                opened = open_session(self._calls, socket, opening, bearer)
                 return WireLink(self._calls, socket, bearer, opened, ending.pop_all())
         except _BROKEN as lost:
             if code_of(lost) in NEVER_AGAIN:

@@ -4,8 +4,8 @@ import os
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from rote.client.address import Address
 from rote.errors import Unavailable
@@ -65,6 +65,16 @@ class Pool:
     def drop(self, connection: socket.socket) -> None:
         self._busy.discard(connection)
         connection.close()
+
+    @contextmanager
+    def holding(self, connection: socket.socket) -> Iterator[None]:
+        """Let the end of the pool end the waits of a connection that is made for a line."""
+        self._busy.add(connection)
+        try:
+            self.check_usable()
+            yield
+        finally:
+            self._busy.discard(connection)
 
     def close(self) -> None:
         """Close what is idle, and end the waits of all others."""

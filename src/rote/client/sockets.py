@@ -36,19 +36,24 @@ def connect(calls: Calls) -> AbstractContextManager[ClientConnection]:
     made = pool.connect(calls.now() + CONNECT_SECONDS_MAX)
     made.settimeout(None)
     _bound_sends(made, min(calls.seconds, SYNC_PONG_SECONDS))
-    return connect_websocket(
-        f"ws://{pool.address.named}/v1/sync",
-        sock=made,
-        compression=None,
-        open_timeout=CONNECT_SECONDS_MAX,
-        close_timeout=LINE_CLOSE_SECONDS,
-        ping_interval=SYNC_PING_SECONDS,
-        ping_timeout=SYNC_PONG_SECONDS,
-        max_size=MESSAGE_BYTES_MAX,
-        proxy=None,
-        user_agent_header=None,
-        logger=_SILENT,
-    )
+    try:
+        with pool.holding(made):
+            return connect_websocket(
+                f"ws://{pool.address.named}/v1/sync",
+                sock=made,
+                compression=None,
+                open_timeout=CONNECT_SECONDS_MAX,
+                close_timeout=LINE_CLOSE_SECONDS,
+                ping_interval=SYNC_PING_SECONDS,
+                ping_timeout=SYNC_PONG_SECONDS,
+                max_size=MESSAGE_BYTES_MAX,
+                proxy=None,
+                user_agent_header=None,
+                logger=_SILENT,
+            )
+    except BaseException:
+        made.close()
+        raise
 
 
 def _bound_sends(made: socket.socket, seconds: float) -> None:
@@ -63,12 +68,13 @@ def _bound_sends(made: socket.socket, seconds: float) -> None:
 
 
 def open_session(
-    connection: ClientConnection, opening: wire.OpenSession, bearer: str | None
+    calls: Calls, connection: ClientConnection, opening: wire.OpenSession, bearer: str | None
 ) -> wire.Opened:
     """Say hello and open a session; raise what the server says of either."""
-    _exchange(connection, wire.Hello(wire.PROTOCOL), 1)
-    auth = None if bearer is None else {"token": bearer}
-    answer = _exchange(connection, structs.replace(opening, auth=auth), 2)
+    with calls.pool.holding(connection.socket):
+        _exchange(connection, wire.Hello(wire.PROTOCOL), 1)
+        auth = None if bearer is None else {"token": bearer}
+        answer = _exchange(connection, structs.replace(opening, auth=auth), 2)
     return wire.decode_ok(answer, wire.Opened)
 
 

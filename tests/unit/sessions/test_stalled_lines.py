@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 import rote
+from rote.errors import Unavailable
 from rote.testing.serving import serving
 from tests.unit.sessions.conftest import SECONDS, WATCH
 
@@ -85,3 +86,35 @@ def test_a_session_is_paused_and_closed_while_its_line_takes_nothing(end: str) -
         ender.start()
         ender.join(SECONDS)
         assert not ender.is_alive()
+
+
+def test_closing_a_store_ends_a_session_that_is_not_open_yet() -> None:
+    """A session was asked for again and again, for as long as its time was, though nobody would answer."""
+    with ExitStack() as ending:
+        relay = ending.enter_context(relaying())
+        here = ending.enter_context(rote.open(":memory:"))
+        server = ending.enter_context(serving(here, allow_hosts=(relay.address,)))
+        host, port = server.url.removeprefix("http://").rsplit(":", 1)
+        relay.upstream = (host, int(port))
+        store = rote.open(f"http://{relay.address}", token=server.token, timeout=SECONDS)
+        ending.callback(store.close)
+        space = store.space("s")
+        ending.callback(relay.flows.set)
+        relay.flows.clear()
+        raised: list[Exception] = []
+
+        def begin() -> None:
+            try:
+                space.session(timeout=10 * SECONDS)
+            except Unavailable as error:
+                raised.append(error)
+
+        before = len(relay._ends)
+        beginner = threading.Thread(target=begin, daemon=True)
+        beginner.start()
+        while len(relay._ends) == before:
+            pass
+        store.close()
+        beginner.join(SECONDS)
+        assert len(raised) == 1
+        assert not space._port._calls.pool._busy  # type: ignore[attr-defined]
