@@ -71,6 +71,7 @@ class Line:
         self._connection = 0  # how often a session was opened
         self._last_id = 0
         self._answers: dict[int, wire.Answer | None] = {}  # None: it has not come yet
+        self._begun_again: int | None = None  # the request for watches that were begun before
         self._failure: RoteError | None = None  # why the line will not be mended
         self._trouble: RoteError | None = None  # why it is down
         self._is_closed = False
@@ -329,8 +330,7 @@ class Line:
                 for name, each in self._watches.items()
                 if each.is_begun and not each.is_held
             }
-            if more:
-                self._answers.pop(self._send(wire.AddWatches(more)), None)
+            self._begun_again = self._send(wire.AddWatches(more)) if more else None
             self._changed.notify_all()
 
     def _next(self, socket: ClientConnection) -> None:
@@ -343,6 +343,8 @@ class Line:
         with self._changed:
             match message:
                 case wire.Answer():
+                    if message.id == self._begun_again and message.error is not None:
+                        raise wire.failure_of(message)
                     if message.id in self._answers:
                         self._answers[message.id] = message
                     self._changed.notify_all()

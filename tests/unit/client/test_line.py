@@ -4,7 +4,7 @@ import gc
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -17,7 +17,9 @@ from rote.contract.commands import Watch
 from rote.contract.sync import Mark
 from rote.errors import Denied, Diverged, NotFound, Unavailable
 from rote.server.sync.connection import Connection
+from rote.sessions import flow as flow_module
 from rote.space import Space
+from rote.space.sources import port_of
 from rote.testing.frames import Folded
 from rote.testing.serving import serving
 from tests.breaking import BreakingLine
@@ -106,6 +108,26 @@ def test_a_line_that_breaks_is_mended_and_nothing_is_lost_or_doubled(ground: Bot
         assert frame["from"] is not None
         folded.take(frame)
     assert folded.facts == ground.space.query(NOTES)["facts"]
+
+
+def test_a_watch_without_a_frame_is_begun_again_until_the_server_takes_it(
+    ground: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's refusal was not looked at, and the watch never got a frame."""
+    port, watches = port_of(ground.remote), ground.server.service.watches
+    with monkeypatch.context() as patches:
+        patches.setattr(flow_module, "SYNC_WINDOW", 0)  # no frame comes
+        watching = port.watch(ground.remote.did, Watch(NOTES))
+        assert watching.next(0.1) is None
+    ((line,),) = ground.remote._port._watches._lines.values()  # type: ignore[attr-defined]
+    with monkeypatch.context() as patches:
+        patches.setattr(watches, "_watches_max", 0)
+        ground.line.cut()
+        while line._connection < 2:
+            pass
+        with suppress(Unavailable):
+            watching.next(0)  # it is answered after the watch was refused
+    assert watching.next(SOON) is not None
 
 
 def test_a_waiting_watch_gets_its_frame_after_the_line_was_down(ground: Both) -> None:
