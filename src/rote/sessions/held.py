@@ -13,11 +13,12 @@ from msgspec import Struct
 
 from rote.contract import ScanPage, State
 from rote.contract.commands import Scan
-from rote.contract.sync import Sync
-from rote.errors import InvalidInput
+from rote.contract.sync import Sync, unreadable
+from rote.errors import InvalidInput, RoteError
 from rote.query import Query, Schemas, parse_query
 from rote.space.scan_pages import first_id
 from rote.values import canonical, decode, decode_canonical
+from rote.values.limits import DEPTH_MAX, MESSAGE_BYTES_MAX
 from rote.values.names import check_text
 from rote.values.ranges import prefix_end
 from rote.values.sync_limits import SYNC_WATCHES_MAX
@@ -103,9 +104,13 @@ class Held:
         return None
 
     def after(self, step: Sync) -> "Held":
-        """Return what is held after a whole step."""
-        told: list[Any] = [decode(bytes(state)) for state in step.states]
-        states = [_state_of(each) for each in told]
+        """Return what is held after a whole step; Unavailable for one that cannot be read."""
+        try:
+            return self._after(step, [_state_of(bytes(state)) for state in step.states])
+        except (LookupError, TypeError, RoteError) as error:
+            raise unreadable(error) from None
+
+    def _after(self, step: Sync, states: list[State]) -> "Held":
         watches = dict(self.watches)
         written: list[tuple[str, State]] = []
         for name, part in step.watches.items():
@@ -122,7 +127,11 @@ class Held:
         return Held(watches, written)
 
 
-def _state_of(told: Mapping[str, Any]) -> State:
+def _state_of(data: bytes) -> State:
+    # A value may be as deep and as large as any, and stands in the state.
+    told: Any = decode(data, size_bytes_max=MESSAGE_BYTES_MAX, depth_max=DEPTH_MAX + 1)
+    if type(told["id"]) is not str or type(told["version"]) is not int:
+        raise TypeError("a state without an id or a version")
     exists = "deleted" not in told
     return State(
         told["id"], told["value"] if exists else None, exists, told["version"], told["hash"]

@@ -11,6 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
+import rote
 from rote.client.address import address_of
 from rote.client.calls import Calls
 from rote.client.credentials import Token
@@ -19,7 +20,8 @@ from rote.client.links import WireLinker
 from rote.client.pool import Pool
 from rote.contract import sync as wire
 from rote.errors import RoteError, Unavailable
-from rote.opening.sources import SystemIds
+from rote.opening.sources import SystemClock, SystemIds
+from rote.sessions.store_sessions import StoreSessions
 
 DID = "did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK"
 STATE = {"branch": "main", "id": "urn:a", "version": 1, "hash": "ab", "value": 5}
@@ -149,6 +151,42 @@ def test_a_link_ends_by_garbage_and_says_what_is_to_be_done(garbage: bytes) -> N
                 link.send(wire.AddWatches({}))
         finally:
             link.close()
+
+
+STEPS = {
+    **GARBAGE,
+    "a state without an id": orjson.dumps(step([{**STATE, "id": 5}], [0])),
+    "a value that is none": GARBAGE["no state"].replace(b"5", b'{"id":"urn:a","value":1e999}'),
+}
+
+
+class HostileOnce(Hostile):
+    """A server of sessions whose first step is garbage."""
+
+    def _answer(self, socket: ServerConnection, request: dict[str, Any]) -> None:
+        if request["type"] != "session.open":
+            socket.send(orjson.dumps({"id": request["id"], "ok": {"version": 1}}).decode())
+            if request["type"] == "session.close":
+                socket.close()
+            return
+        socket.send(orjson.dumps({"id": request["id"], "ok": OPENED}).decode())
+        self._left -= 1
+        if self._left >= 0:
+            socket.send(self._garbage, text=True)
+        socket.send(orjson.dumps(step([STATE], [0])).decode())
+
+
+@pytest.mark.parametrize("garbage", STEPS.values(), ids=STEPS)
+def test_a_session_that_gets_garbage_goes_on_with_another_line(garbage: bytes) -> None:
+    """The session ended, and what was not decided was lost, when a step could not be read."""
+    with calls_to(HostileOnce(garbage)) as calls, rote.open(":memory:") as store:
+        sessions = StoreSessions(WireLinker(calls), randomness=SystemIds(), clock=SystemClock())
+        query: dict[str, Any] = {"1": {"select": {"urn:*": {}}}}
+        session = sessions.begin(store.space("s"), watch=query, journal=None, timeout=20)
+        try:
+            assert session.get("urn:a") == 5
+        finally:
+            session.close()
 
 
 @pytest.mark.parametrize("ok", [b"5", b'{"space":5}', b"null", b'"x"'])

@@ -11,6 +11,7 @@ from rote.sessions.session import Session
 from rote.space import Space
 from rote.testing.frames import Folded
 from rote.testing.serving import serving
+from rote.values.limits import DEPTH_MAX
 from tests.unit.sessions.conftest import SECONDS, WATCH
 
 A, B, C = "urn:a", "urn:b", "urn:c"
@@ -40,6 +41,18 @@ def test_what_a_watch_shows_is_held_and_read_offline(space: Space) -> None:
         assert [state.id for state in session.confirmed.scan("urn:")] == [A]
         assert session.query(WATCH)["facts"].keys() == {A}
         session.resume()
+
+
+def test_the_deepest_value_is_held(space: Space) -> None:
+    """A state is one level deeper than its value; whoever watched such an entity had no session any more."""
+    value: Any = 1
+    for _ in range(DEPTH_MAX):
+        value = [value]
+    space.set("urn:a", value)
+    with space.session(watch=WATCH, timeout=SECONDS) as session:
+        assert session.get("urn:a") == value
+        session.set("urn:b", value)
+        assert session.flush(SECONDS) == []
 
 
 def test_linked_entities_are_held(space: Space) -> None:
