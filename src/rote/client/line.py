@@ -30,9 +30,12 @@ from rote.values.client_limits import (
     PAUSE_SECONDS_MIN,
 )
 from rote.values.sync_limits import (
+    SYNC_FIRST_BYTES_MAX,
     SYNC_WATCHES_MAX,
     SYNC_WINDOW,
 )
+
+_AUTH_BYTES_MAX = 4_096  # room in an opening for who calls
 
 
 class Watched:
@@ -310,14 +313,15 @@ class Line:
     def _open(self, socket: ClientConnection, bearer: str | None) -> None:
         """Say hello, open the session with the watches that are held, and add the others."""
         with self._changed:
-            held = {name: each for name, each in self._watches.items() if each.is_held}
-            seen = self._seen if held else None
-        opening = wire.OpenSession(
-            self._space,
-            ephemeral=True,
-            watches={name: each.query for name, each in held.items()},
-            seen=seen,
-        )
+            opening = self._opening()
+            if (
+                len(wire.encode_request(opening, OPENING_IDS))
+                > SYNC_FIRST_BYTES_MAX - _AUTH_BYTES_MAX
+            ):
+                # A server takes no long message before it knows who sends it: all watches start over.
+                for watched in self._watches.values():
+                    watched.is_held = False
+                opening = self._opening()
         open_session(self._calls, socket, opening, bearer)
         with self._changed:
             self._last_id = OPENING_IDS
@@ -332,6 +336,12 @@ class Line:
             }
             self._begun_again = self._send(wire.AddWatches(more)) if more else None
             self._changed.notify_all()
+
+    def _opening(self) -> wire.OpenSession:
+        """Return the opening of a session with the watches that are held."""
+        held = {name: each.query for name, each in self._watches.items() if each.is_held}
+        seen = self._seen if held else None
+        return wire.OpenSession(self._space, ephemeral=True, watches=held, seen=seen)
 
     def _next(self, socket: ClientConnection) -> None:
         """Take the next message, if one comes before long."""

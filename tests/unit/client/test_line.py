@@ -110,6 +110,21 @@ def test_a_line_that_breaks_is_mended_and_nothing_is_lost_or_doubled(ground: Bot
     assert folded.facts == ground.space.query(NOTES)["facts"]
 
 
+def test_a_line_whose_opening_would_be_too_long_is_mended_and_starts_over(ground: Both) -> None:
+    """The server closed each new line of it as a message that is too long, and the watch ended."""
+    select: dict[str, Any] = {f"urn:n:{number}:{'x' * 900}": {} for number in range(1_300)}
+    watch = ground.remote.watch({"select": select}, timeout=SOON)
+    id = next(iter(select))
+    ground.commit(1, id)
+    assert next(watch)["from"] is None
+    ground.line.cut()
+    ground.commit(2, id)
+    frame = next(watch)
+    assert (frame["from"], [each["value"] for each in frame["upserts"]]) == (None, [2])
+    ground.commit(3, id)
+    assert next(watch)["from"] == 2
+
+
 def test_a_watch_without_a_frame_is_begun_again_until_the_server_takes_it(
     ground: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
