@@ -9,9 +9,14 @@ from msgspec import Struct
 from rote.access.encoding import to_base64url
 from rote.access.signed_requests import RequestLine, sign_request
 from rote.contract import Clock, IdSource
-from rote.errors import InvalidInput, Unavailable
+from rote.errors import InternalError, InvalidInput, Unavailable
 from rote.values import micros_of
-from rote.values.client_limits import GRANT_RENEWED_AFTER, NONCE_BYTES, SIGNED_SECONDS
+from rote.values.client_limits import (
+    GRANT_ATTEMPTS,
+    GRANT_RENEWED_AFTER,
+    NONCE_BYTES,
+    SIGNED_SECONDS,
+)
 from rote.values.server_limits import GRANT_SECONDS_DEFAULT
 
 _SECOND = 1_000_000
@@ -117,20 +122,31 @@ class Grants:
         """Return a grant, for a signed request; the server says for whom it is to be signed."""
         if self._server is None:
             self._server = str(self._ask("GET", "/health", {}, b"", until).get("server", ""))
-        begun = self._now()
+        for left in reversed(range(GRANT_ATTEMPTS)):
+            begun = self._now()
+            try:
+                granted = self._ask_for_grant(self._server, until)
+            except Unavailable:
+                # An idle connection may have been cut; what is signed anew may be sent again.
+                if left == 0 or self._now() >= until:
+                    raise
+            else:
+                self._renewal = begun + GRANT_SECONDS_DEFAULT * GRANT_RENEWED_AFTER
+                return str(granted["token"])
+        raise InternalError("there is at least one attempt")
+
+    def _ask_for_grant(self, server: str, until: float) -> dict[str, Any]:
         created = micros_of(self._clock.now()) // _SECOND
         headers = {"content-type": "application/json"}
         signed = sign_request(
             self._seed,
             RequestLine("POST", GRANTS, ""),
             b"{}",
-            audience=self._server,
+            audience=server,
             created=created,
             expires=created + SIGNED_SECONDS,
             nonce=to_base64url(self._ids.random_bytes(NONCE_BYTES)),
             headers=headers,
             proofs=self._proofs,
         )
-        granted = self._ask("POST", GRANTS, {**headers, **signed}, b"{}", until)
-        self._renewal = begun + GRANT_SECONDS_DEFAULT * GRANT_RENEWED_AFTER
-        return str(granted["token"])
+        return self._ask("POST", GRANTS, {**headers, **signed}, b"{}", until)

@@ -24,6 +24,7 @@ KEPT_ENTRY_BYTES = 500
 UPLOAD_MEMORY_BYTES_MAX = 4 * MIB
 # A grant is asked for anew when such a part of its time is over.
 GRANT_RENEWED_AFTER = 2 / 3
+GRANT_ATTEMPTS = 3  # to get one
 # A signed request counts for so long.
 SIGNED_SECONDS = 60
 NONCE_BYTES = 16

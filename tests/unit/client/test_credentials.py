@@ -106,3 +106,10 @@ def test_a_token_that_never_was_good_is_no_unknown_outcome(line: Between, server
         with pytest.raises(Denied) as caught:
             store.space(server.space.name)
         assert "outcome" not in caught.value.details
+
+
+def test_a_grant_is_asked_for_again_when_its_answer_is_lost(server: Served, line: Between) -> None:
+    line.plans.extend([once, swallowed])
+    with rote.open(line.url, key=seed_of("ada")) as store:
+        assert store.space(server.space.name).did == server.space.did
+    assert not line.plans
