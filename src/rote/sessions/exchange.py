@@ -16,7 +16,7 @@ from msgspec import Struct
 from rote.contract import Head, IdSource
 from rote.contract import sync as wire
 from rote.contract.commands import GetHead
-from rote.contract.links import Decided, Done, Link, Linker, LinkRequest, Message, Refused
+from rote.contract.links import Decided, Done, Link, Linker, LinkRequest, Message, Refused, ended
 from rote.errors import (
     Busy,
     InternalError,
@@ -247,6 +247,8 @@ class Exchange:
             port, space = self._replica.port, self._replica.space
             self._replica.step(port.answer(space, GetHead(opened.version)))
         with self._changed:
+            if self._is_closing:
+                raise ended("back", "the session was closed while it was opened")
             self._link = link
             self._flying.clear()
             self._refused.clear()

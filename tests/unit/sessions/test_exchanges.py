@@ -463,6 +463,23 @@ def test_a_closed_session_has_no_threads(space: Space, linker: BadLinker) -> Non
     assert threading.active_count() <= before
 
 
+def test_a_line_that_comes_after_the_end_is_given_back(
+    space: Space, linker: BadLinker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "SYNC_CLOSE_SECONDS", 0.01)
+    session = begin(space, linker)
+    linker.may_connect.clear()
+    linker.is_connecting.clear()
+    linker.cut("back")
+    assert linker.is_connecting.wait(SECONDS)
+    session.close()
+    linker.may_connect.set()
+    assert linker.connected.acquire(timeout=SECONDS)
+    for thread in session._exchange._threads:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+
+
 def test_a_block_that_is_left_after_its_session_was_ended_says_so(
     space: Space, linker: BadLinker
 ) -> None:
