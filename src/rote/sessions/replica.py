@@ -259,7 +259,9 @@ class Replica:
             erased = 0 if told is None else told.erased
             with self.changed:
                 basis = self.basis()
-            self.journal.step(head, told, after, basis=basis, is_erasing=erased > self._erased)
+            # Without a step of watches nobody says whether something was erased.
+            is_erasing = told is None or erased > self._erased
+            self.journal.step(head, told, after, basis=basis, is_erasing=is_erasing)
             self._erased = max(erased, self._erased)
         with self.changed:
             self.is_folded = True

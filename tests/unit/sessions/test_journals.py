@@ -1,15 +1,20 @@
 """Journals: a session goes on after its client has crashed, and offline."""
 
+import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import rote
 from rote.errors import (
     Busy,
     Conflict,
+    Corrupt,
     DependencyRejected,
     InvalidInput,
     SessionRevoked,
@@ -177,6 +182,74 @@ def test_a_journal_that_somebody_holds_is_busy(space: Space, path: Path) -> None
         pass
 
 
+def test_a_refused_opening_leaves_the_lock_to_the_session(space: Space, path: Path) -> None:
+    # A process that closes a file gives up all its locks on it, whoever has taken them.
+    program = "import apsw, sys; apsw.Connection(sys.argv[1]).execute('BEGIN IMMEDIATE')"
+    with opened(space, path):
+        with pytest.raises(Busy):
+            opened(space, path)
+        ran = subprocess.run(
+            [sys.executable, "-c", program, path], capture_output=True, timeout=60, check=False
+        )
+        assert b"BusyError" in ran.stderr
+
+
+def test_the_file_of_somebody_else_is_refused_and_stays_as_it_is(space: Space, path: Path) -> None:
+    database = apsw.Connection(str(path))
+    database.execute("CREATE TABLE facts (name, value); INSERT INTO facts VALUES ('format', 'own')")
+    database.close()
+    path.chmod(0o644)
+    before = path.read_bytes()
+    with pytest.raises(InvalidInput, match="no journal"):
+        opened(space, path)
+    assert path.read_bytes() == before
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    for no_file in (path.parent, Path(os.devnull)):
+        with pytest.raises(InvalidInput, match="is no file"):
+            opened(space, no_file)
+
+
+def test_a_journal_is_a_file_whatever_its_name(
+    space: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with space.session(watch=WATCH, journal=":memory:", timeout=0.1) as first:
+        first.pause()
+        first.set(A, 1)
+    with space.session(watch=WATCH, journal=":memory:", timeout=SECONDS) as again:
+        assert again.get(A) == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM facts WHERE name = 'decided'",
+        "UPDATE facts SET value = 1 WHERE name = 'decided'",
+        "UPDATE facts SET value = CAST('[1]' AS BLOB) WHERE name = 'head'",
+        "UPDATE facts SET value = CAST('7' AS BLOB) WHERE name = 'token'",
+        "UPDATE facts SET name = CAST(x'ff41' AS TEXT) WHERE name = 'head'",
+        "UPDATE commits SET body = CAST('{\"sent\":{}}' AS BLOB)",
+        "UPDATE commits SET body = CAST(replace(body, 'branch', 'br_nch') AS BLOB)",
+        "UPDATE commits SET body = CAST(replace(body, '\"op', '\"id') AS BLOB)",
+        "UPDATE commits SET body = substr(body, 2)",
+        "UPDATE commits SET version = 'x'",
+        "UPDATE held SET body = CAST('[1]' AS BLOB)",
+        "ALTER TABLE verdicts RENAME version TO versicn",
+    ],
+)
+def test_a_damaged_journal_says_so(space: Space, path: Path, damage: str) -> None:
+    with space.session(watch=WATCH, journal=path, timeout=0.1) as first:
+        first.set(A, 1)
+        first.flush(SECONDS)
+        first.pause()
+        first.set(B, 1)
+    database = apsw.Connection(str(path))
+    database.execute(damage)
+    database.close()
+    with pytest.raises(Corrupt, match="damaged"):
+        opened(space, path)
+
+
 def test_only_its_owner_may_read_a_journal(space: Space, path: Path) -> None:
     with opened(space, path) as session:
         session.set(A, 1)
@@ -219,6 +292,23 @@ def test_nothing_of_what_was_erased_stays_in_the_file(
             if session.get(A) is None:
                 break
         assert [file for file in path.parent.iterdir() if b"secret" in file.read_bytes()] == []
+
+
+def test_nothing_of_what_was_erased_meanwhile_stays_without_a_watch(
+    space: Space, path: Path
+) -> None:
+    session = space.session(journal=path, timeout=SECONDS)
+    session.set(A, "secret")
+    session.flush(SECONDS)
+    session.pause()
+    assert [file for file in path.parent.iterdir() if b"secret" in file.read_bytes()]
+    space.erase(A, reason="asked to")
+    list(session.events(0))
+    session.resume()
+    assert next(session.events(SECONDS))["type"] == "online"
+    assert session.version == space.version
+    assert [file for file in path.parent.iterdir() if b"secret" in file.read_bytes()] == []
+    session.close()
 
 
 def test_a_full_disk_makes_no_layer(
