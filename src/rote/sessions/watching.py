@@ -25,6 +25,7 @@ class ViewWatching:
         self._seen: tuple[Fold, int] | None = None
         self._shown: dict[str, _Mark] = {}
         self._version: int | None = None  # that the last frame led to
+        self._truncated: dict[str, Any] | None = None  # why that is not all
         self._is_closed = False
         self._leave: Callable[[], None] = lambda: None  # ends the ringing
 
@@ -93,11 +94,13 @@ class ViewWatching:
         if not (upserts or removes or is_first):
             return None
         frame: dict[str, Any] = {
+        truncated = None if walk.truncated is None else walk.truncated.to_dict()
+        is_cut_otherwise, self._truncated = truncated != self._truncated, truncated
             "from": self._version, "to": view.version, "upserts": upserts, "removes": removes,
         }  # fmt: skip
         self._version = view.version
-        if walk.truncated is not None:
-            frame["truncated"] = walk.truncated.to_dict()
+        if truncated is not None:
+            frame["truncated"] = truncated
         return frame
 
     def _walk(self, view: Any) -> Walk:

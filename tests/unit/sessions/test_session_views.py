@@ -193,6 +193,18 @@ def test_frames_of_a_view_folded_are_the_query(space: Space, session: Session) -
     take_until({A, B})
 
 
+def test_a_frame_says_that_a_result_is_whole_again(offline: Session) -> None:
+    query = {"select": {"urn:*": {}}, "max_entities": 1}
+    offline.set(A, 1)
+    offline.set(B, 1)
+    frames = offline.watch(query, timeout=0)
+    assert next(frames)["truncated"] == {"reason": "max_entities", "at": B}
+    offline.delete(B)
+    frame = next(frames)
+    assert (frame["upserts"], frame["removes"], "truncated" in frame) == ([], [], False)
+    assert offline.query(query)["truncated"] is None
+
+
 def test_a_watch_ends_when_nothing_comes_and_when_the_session_ends(session: Session) -> None:
     frames = session.watch(WATCH, timeout=0)
     assert [frame["upserts"] for frame in frames] == [[]]
