@@ -45,6 +45,7 @@ class Making:
         relied_on = () if reads is None else reads
         check_list(relied_on, "reads")
         replica = self.replica
+        replica.check_process()
         with self._writing:
             with replica.changed:
                 view = replica.view(branch)
@@ -71,6 +72,7 @@ class Making:
         again  the fate that this commit has from now on; None: a new one
         """
         replica = self.replica
+        replica.check_process()
         operations = port.buffer.operations
         if not operations:
             return None

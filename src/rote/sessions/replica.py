@@ -27,6 +27,7 @@ from rote.errors import (
 )
 from rote.sessions.changed import Changed
 from rote.sessions.confirmed import ConfirmedPort
+from rote.sessions.deadlines import deadline_of
 from rote.sessions.events import Events
 from rote.sessions.held import Held, held_by
 from rote.sessions.journal import Journal, Known
@@ -128,6 +129,7 @@ class Replica:
 
         is_counted  whether it is a user's, who may forget to end it
         """
+        self.check_process()
         with self.changed:
             self.check_not_ended()
             view = self.view(branch)
@@ -144,6 +146,8 @@ class Replica:
         return port, view
 
     def end_transaction(self, port: TransactionPort) -> None:
+        if self.is_forked:
+            return
         with self.changed:
             self._transactions.discard(port)
 
@@ -174,7 +178,7 @@ class Replica:
         """Return the fate of a new commit, with the Pending that its caller gets."""
         pending = Pending(
             layer, self.changed, store=self.port.open_store,
-            load=self._load, withdraw=self._withdraw, maker=maker,
+            load=self._load, withdraw=self._withdraw, check=self.check_process, maker=maker,
         )  # fmt: skip
         return fate_of(pending)
 
@@ -306,7 +310,7 @@ class Replica:
         """Wait until all commits up to a local, or made before, are decided and integrated; return the
         rejected ones that no flush has returned yet."""
         self.check_process()
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = deadline_of(timeout)
         with self.changed:
             until = self.stack.made if until is None else until
             while True:
@@ -343,14 +347,14 @@ class Replica:
         is_made_again = self._to_make_again or self._made_again is not None
         return not is_made_again and self.stack.is_settled(until)
 
-    def await_begin(self, timeout: float) -> bool:
+    def await_begin(self, timeout: float | None) -> bool:
         """Wait for the first confirmed state; return whether it is there. Raise why it never comes."""
-        deadline = time.monotonic() + timeout
+        deadline = deadline_of(timeout)
         with self.changed:
             while not self.is_begun:
                 self.check_not_ended()
-                left = deadline - time.monotonic()
-                if left <= 0:
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
                     return False
                 self.changed.wait(left)
             return True

@@ -42,7 +42,7 @@ class Session(Transacting):
         exchange: Exchange,
         again: Again,
         *,
-        timeout: float,
+        timeout: float | None,
         branch: str,
         closed: "Callable[[Session], None]",
     ) -> None:
@@ -99,6 +99,7 @@ class Session(Transacting):
     @property
     def pending(self) -> tuple[Pending, ...]:
         """The own commits that are not integrated, on all branches, in their order."""
+        self._replica.check_process()
         with self._replica.changed:
             return self._replica.stack.pending()
 
@@ -267,6 +268,7 @@ class Session(Transacting):
         The iterator ends after `timeout` seconds without one, and after the session has ended.
         """
         check_timeout(timeout)
+        self._replica.check_process()
         while (event := self._replica.events.take(timeout)) is not None:
             yield event
 
@@ -314,14 +316,14 @@ class Session(Transacting):
     ) -> None:
         self._leave(error, self._timeout)
 
-    def _leave(self, error: BaseException | None, timeout: float) -> None:
+    def _leave(self, error: BaseException | None, timeout: float | None) -> None:
         try:
             if error is None and (self.state != "ended" or self._replica.error is not None):
                 self._finish(timeout)
         finally:
             self.close()
 
-    def _finish(self, timeout: float) -> None:
+    def _finish(self, timeout: float | None) -> None:
         try:
             self.flush(timeout)
         except Unavailable as late:

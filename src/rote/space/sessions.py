@@ -38,7 +38,7 @@ class Sessions(Protocol):
         *,
         watch: Mapping[str, Any] | None,
         journal: str | PathLike[str] | None,
-        timeout: float,
+        timeout: float | None,
     ) -> "Session": ...
 
     def close(self) -> None:

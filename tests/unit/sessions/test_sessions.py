@@ -1,6 +1,7 @@
 """Sessions, sentence by sentence of what they promise."""
 
 import os
+import signal
 import threading
 from typing import Any
 
@@ -509,3 +510,58 @@ def test_a_forked_process_raises_and_leaves_the_session_to_its_own(session: Sess
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
     session.set(A, 3).wait(SECONDS)
     assert session.state == "online"
+
+
+def test_a_forked_process_waits_for_no_lock_and_for_nobody(offline: Session) -> None:
+    # Another thread may hold any lock of the session at the time of a fork.
+    pending, frames = offline.set(A, 1), offline.watch(WATCH)
+    next(frames)
+    transaction = offline.transaction().__enter__()
+    transaction.set(B, 1)
+    calls: list[Any] = [
+        pending.wait,
+        pending.cancel,
+        lambda: offline.pending,
+        lambda: next(offline.events()),
+        lambda: next(frames),
+        lambda: offline.set(A, 2),
+        offline.transaction,
+        lambda: transaction.__exit__(None, None, None),
+        lambda: offline.update(A, lambda value: value),
+    ]
+    held = threading.Event()
+    is_over = threading.Event()
+
+    def hold() -> None:
+        with offline._making._writing, offline._replica.changed:
+            held.set()
+            is_over.wait(SECONDS)
+
+    holding = threading.Thread(target=hold)
+    holding.start()
+    assert held.wait(SECONDS)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(int(SECONDS))  # it would wait for ever
+        raised = 0
+        for call in calls:
+            try:
+                call()
+            except Unavailable as error:
+                raised += "fork" in str(error)
+        os._exit(raised)
+    is_over.set()
+    holding.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == len(calls)
+    assert pending.status == "pending"
+
+
+@pytest.mark.parametrize("timeout", [None, float("inf"), 1e300, 10**400])
+def test_a_timeout_may_be_as_long_as_one_likes(space: Space, timeout: Any) -> None:
+    with space.session(watch=WATCH, timeout=timeout) as session:
+        pending = session.set(A, 1)
+        assert pending.wait(timeout).version == 1
+        assert pending.cancel(timeout) is False
+        assert session.flush(timeout) == []
+        assert next(session.events(timeout))["type"] == "online"
+        assert next(session.watch(WATCH, timeout=timeout))["to"] == 1
