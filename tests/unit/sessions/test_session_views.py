@@ -55,6 +55,35 @@ def test_the_deepest_value_is_held(space: Space) -> None:
         assert session.flush(SECONDS) == []
 
 
+def test_what_was_deleted_reads_as_in_the_space(space: Space) -> None:
+    # The watches hold that it does not exist, and no more: not which commit has deleted it.
+    space.set(A, 1)
+    space.delete(A)
+    space.set(B, 1)
+    space.erase(B, reason="asked to")
+    queries = [{"select": {"urn:*": {}}, "since": 1}, {"select": {A: {}, B: {}}}]
+    with space.session(watch=WATCH, timeout=SECONDS) as session:
+        assert session.read_many([A, B]) == space.read_many([A, B])
+        assert [session.query(query) for query in queries] == [
+            space.query(query) for query in queries
+        ]
+        seen = session.read(A)
+        reads = [{"id": A, "version": seen.version}]
+        made = session.transact([{"op": "set", "id": A, "value": 2}], reads=reads)
+        assert made.wait(SECONDS).facts[0].id == A
+
+
+def test_what_is_absent_is_known_when_its_version_is_compacted(space: Space) -> None:
+    space.set(A, 1)
+    with space.session(watch=WATCH, timeout=SECONDS) as session:
+        session.pause()
+        space.set(A, 2)
+        space.set(A, 3)
+        space.compact(before=space.version)
+        assert (session.get(A), session.get(B, "none")) == (1, "none")
+        session.resume()
+
+
 def test_linked_entities_are_held(space: Space) -> None:
     space.set(A, {"to": link(OTHER)})
     space.set(OTHER, 1)
