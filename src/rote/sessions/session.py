@@ -111,7 +111,7 @@ class Session(Transacting):
             self.space.on(branch)  # raises NotFound for one that does not exist
         return Session(
             on_branch(self.space, branch), self._making, self._exchange, self._again,
-            timeout=self._timeout, branch=branch, closed=self._closed,
+            timeout=self._timeout, branch=branch, closed=lambda _: self._closed(self),
         )  # fmt: skip
 
     def __repr__(self) -> str:

@@ -489,6 +489,17 @@ def test_a_store_that_closes_ends_its_sessions() -> None:
     assert session.state == "ended"
 
 
+def test_a_store_lets_go_of_a_session_that_is_closed_on_another_branch(space: Space) -> None:
+    space.set(A, 1)
+    space.create_branch("draft")
+    session = space.session()
+    sessions: Any = space._home.sessions
+    begun = getattr(sessions, "_sessions", sessions)
+    assert session in begun._open
+    session.on("draft").on("main").close()
+    assert session not in begun._open
+
+
 def test_a_forked_process_raises_and_leaves_the_session_to_its_own(session: Session) -> None:
     session.set(A, 1)
     session.flush(SECONDS)
