@@ -133,20 +133,38 @@ class Making:
         """Lay a commit over the view, once it is kept."""
         replica = self.replica
         with replica.changed:
+            error: RoteError | None = None
             try:
                 self._check_layer(layer, seen)  # once more, because to keep it takes a while
-            except RoteError:
-                if replica.journal is not None:
-                    replica.journal.remove(layer.local)
-                raise
+            except RoteError as failed:
+                if self._is_forgotten(layer):
+                    raise
+                error = failed
             fate = again
             if fate is None:
                 fate = replica.new_fate(layer, maker)
             else:
                 fate.layer = layer
-            replica.stack.push(fate)
+            if error is None:
+                replica.stack.push(fate)
+            else:
+                fate.lose(error)
             replica.changed.notify_all()
             return fate
+
+    def _is_forgotten(self, layer: Layer) -> bool:
+        """Take back that a commit is kept, which cannot be laid over the view; return False when the session
+        has ended and its journal keeps it: who opens that again sends it."""
+        replica = self.replica
+        if replica.journal is None:
+            return True
+        try:
+            replica.journal.remove(layer.local)
+        except RoteError:
+            if replica.state != "ended":
+                raise
+            return False
+        return True
 
     def _named(
         self, now: ViewPort, seen: ViewPort, reads: Sequence[Mapping[str, Any]]

@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -347,6 +348,40 @@ def test_a_journal_that_fails_ends_the_session_before_anything_is_lost(
         assert again.flush(SECONDS) == []
         assert again.set(B, 1).local == 2
     assert [commit.facts[0].id for commit in space.log()] == [A, B]
+
+
+def test_a_commit_that_is_kept_while_the_session_ends_is_unknown(space: Space, path: Path) -> None:
+    # It raised, and was applied when the journal was opened again.
+    session = opened(space, path)
+    session.pause()
+    replica, journal = session._replica, session._replica.journal
+    assert journal is not None
+    is_kept, is_held = threading.Event(), threading.Event()
+
+    def end() -> None:
+        assert is_kept.wait(SECONDS)
+        with replica.changed:
+            is_held.set()
+            replica.end(None)
+            journal.close()
+
+    def await_end() -> bool:
+        is_kept.set()
+        return not is_held.wait(SECONDS)
+
+    database: Any = journal._database
+    database.set_commit_hook(await_end)
+    ending = threading.Thread(target=end)
+    ending.start()
+    pending = session.set(A, 1)
+    ending.join()
+    assert (session.state, pending.status) == ("ended", "unknown")
+    with pytest.raises(Unavailable, match="ended"):
+        pending.wait(SECONDS)
+    session.close()
+    with opened(space, path) as again:
+        assert again.flush(SECONDS) == []
+    assert space.get(A) == 1
 
 
 def test_a_journal_takes_every_value(space: Space, path: Path) -> None:
