@@ -293,7 +293,7 @@ class Replica:
             if self.journal is not None and isinstance(error, _FINAL):
                 self.journal.end(error)
             reason = error or Unavailable("the session was closed before it was decided")
-            self._has_lost = self.stack.lose(reason)
+            self._has_lost = self.stack.lose(reason) or len(self._to_make_again) > 0
             for fate, _ in self._to_make_again:
                 fate.lose(reason)
             self._to_make_again.clear()

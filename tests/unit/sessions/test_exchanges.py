@@ -9,6 +9,7 @@ import pytest
 import rote
 from rote.contract.links import Link, LinkRequest, Message, Refused, ended
 from rote.contract.sync import Abandon, Ack, Mark, Opened, OpenSession, Transact
+from rote.contract.verdicts import Verdict
 from rote.errors import (
     Busy,
     Conflict,
@@ -255,6 +256,17 @@ def test_what_no_line_mends_ends_the_session(
     assert session.get(A) == 1
     *_, last = session.events(SECONDS)
     assert (last["type"], last["error"]["code"]) == ("ended", error.code)
+
+
+def test_what_is_not_made_again_any_more_is_lost(session: Session) -> None:
+    session.pause()
+    made = session.update(A, lambda value: 1)
+    conflict = Conflict(()).to_dict()
+    session._replica.decide(Verdict(1, False, 99, error=conflict))  # its version never comes
+    session.close()
+    assert made.status == "unknown"
+    with pytest.raises(Unavailable, match="ended"):
+        session.flush(SECONDS)
 
 
 def test_a_line_that_says_stop_ends_the_session(session: Session, linker: BadLinker) -> None:
