@@ -30,6 +30,7 @@ from rote.errors import (
     Corrupt,
     InvalidInput,
     RoteError,
+    SessionExpired,
     Unavailable,
     disk_full,
     system_failure,
@@ -89,6 +90,7 @@ class Journal:
         self._database: apsw.Connection | None = None
         # Why it does not have all that the session has taken over: then nothing may be acknowledged.
         self.failure: RoteError | None = None
+        self._is_known = False  # whether the store has opened the session, for who calls now
         with self._translated("open"):
             self._database = _opened(path.absolute())
             self._begin(owner)
@@ -201,6 +203,7 @@ class Journal:
         """Keep what opens the session again."""
         with self._translated("write", is_taken=True), self._writing(synced=True) as database:
             self._put(database, session=session, token=token)
+        self._is_known = True
 
     def decide(self, verdict: Verdict, dead: Sequence[int]) -> None:
         """Keep a verdict; `dead` are commits that wait, and will be rejected for it."""
@@ -283,7 +286,13 @@ class Journal:
             self._put(database, synced=True)
 
     def end(self, error: RoteError) -> None:
-        """Keep why the session has ended: nobody goes on with it by itself."""
+        """Keep why the session has ended: nobody goes on with it by itself.
+
+        A store that does not know it may have been asked by another principal: it answers both alike. So
+        what has never been open here is not ended.
+        """
+        if isinstance(error, SessionExpired) and not self._is_known:
+            return
         with self._translated("write"), self._writing(synced=True) as database:
             self._put(database, ended=error.to_dict())
 

@@ -12,17 +12,21 @@ import apsw
 import pytest
 
 import rote
+from rote.access.tokens import TokenRight
 from rote.errors import (
     Busy,
     Conflict,
     Corrupt,
     DependencyRejected,
     InvalidInput,
+    SessionExpired,
     SessionRevoked,
     Unavailable,
 )
+from rote.opening.sources import SystemIds
 from rote.sessions.session import Session
 from rote.space import Space
+from rote.testing.serving import serving
 from tests.unit.sessions.conftest import SECONDS, WATCH
 
 A, B, C = "urn:a", "urn:b", "urn:c"
@@ -267,6 +271,41 @@ def test_a_session_that_was_taken_over_does_not_go_on(space: Space, path: Path) 
     with pytest.raises(SessionRevoked):
         opened(space, path)
     assert space.get(A) is None
+
+
+def test_another_principal_leaves_the_session_to_its_own(path: Path) -> None:
+    # The server tells others than its principal only that it does not know the session.
+    with rote.open(":memory:") as here, serving(here, threads=2) as server:
+        here.space("s").set(B, 1)
+        own, other = [
+            server.service.home.create_token(
+                name, TokenRight("write"), now=0, expires=None, ids=SystemIds()
+            )[0]
+            for name in ("own", "other")
+        ]
+        with rote.open(server.url, token=own) as store:
+            first = opened(store.space("s"), path)
+            first.pause()
+            first.set(A, 1)
+            crash(first)
+        with rote.open(server.url, token=other) as store:
+            second = opened(store.space("s"), path)
+            assert [event["type"] for event in second.events(SECONDS)][-1] == "ended"
+            assert isinstance(second._replica.error, SessionExpired)
+            second.close()
+        with rote.open(server.url, token=own) as store, opened(store.space("s"), path) as again:
+            assert again.flush(SECONDS) == []
+        assert here.space("s").get(A) == 1
+
+
+def test_a_session_that_is_gone_does_not_go_on(space: Space, path: Path) -> None:
+    first = opened(space, path)
+    first.set(A, 1)
+    first.flush(SECONDS)
+    first._replica.end(SessionExpired("it was closed"))
+    crash(first)
+    with pytest.raises(SessionExpired):
+        opened(space, path)
 
 
 def test_a_block_that_is_left_keeps_what_was_not_decided(space: Space, path: Path) -> None:
