@@ -13,7 +13,7 @@ from typing import Any
 from rote.contract.operations import check_size, parse_operations
 from rote.contract.reads import parse_reads
 from rote.contract.sync import Transact
-from rote.errors import Conflict, DependencyRejected, ReadConflict, RoteError
+from rote.errors import Conflict, DependencyRejected, LimitExceeded, ReadConflict, RoteError
 from rote.sessions.layers import Layer
 from rote.sessions.pending import Fate, Maker, Pending
 from rote.sessions.replica import Replica
@@ -22,6 +22,10 @@ from rote.space.arguments import check_list
 from rote.space.buffer import Buffer
 from rote.space.transaction_port import TransactionPort
 from rote.values import Json, canonical, check_key, decode_canonical
+from rote.values.limits import COMMIT_BYTES_MAX, KIB, MIB
+
+# What a server takes in one message, but for the names around it.
+_SENT_BYTES_MAX = COMMIT_BYTES_MAX + MIB - 64 * KIB
 
 
 class Making:
@@ -111,7 +115,8 @@ class Making:
             replica.stack.made + 1, seen.version, buffer.operations, seen.branch, named, key, kept
         )
         ids = frozenset([each["id"] for each in buffer.operations])
-        size = buffer.size_bytes + len(told or b"")
+        size = buffer.size_bytes + len(told or b"") + sum([len(canonical(read)) for read in named])
+        _check_sent_size(size)
         layer = Layer(sent, now.now().now, size, ids, tuple(names))
         with replica.changed:
             self._check_layer(layer, seen)
@@ -211,3 +216,13 @@ class Making:
             )  # fmt: skip
         with replica.changed:
             return replica.moves.conflict(read, branch, until)
+
+
+def _check_sent_size(size_bytes: int) -> None:
+    if size_bytes > _SENT_BYTES_MAX:
+        raise LimitExceeded(
+            "the commit in bytes, with its reads",
+            size=size_bytes,
+            limit=_SENT_BYTES_MAX,
+            advice="split it, or read less in one transaction",
+        )

@@ -138,6 +138,15 @@ def test_more_than_the_limit_is_refused_and_nothing_of_it_applied(offline: Sessi
     assert len(offline.pending) == SESSION_PENDING_MAX
 
 
+def test_a_commit_with_more_reads_than_a_server_takes_is_refused(session: Session) -> None:
+    # The server ended the line for the message, and with it the session ended.
+    reads = [{"id": f"urn:{number}:{'x' * 900}", "version": 0} for number in range(75_000)]
+    with pytest.raises(LimitExceeded, match="with its reads"):
+        session.transact([{"op": "set", "id": A, "value": 1}], reads=reads)
+    assert (session.pending, session.get(A)) == ((), None)
+    assert session.set(A, 2).wait(SECONDS).version == 1
+
+
 def test_what_the_caller_changes_after_a_call_does_not_matter(space: Space) -> None:
     query: dict[str, Any] = {"select": {"urn:*": {}}}
     meta: Any = {"n": 1}
