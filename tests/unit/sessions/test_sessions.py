@@ -21,6 +21,7 @@ from rote.errors import (
     Unavailable,
     Withdrawn,
 )
+from rote.sessions import events, stack
 from rote.sessions.session import Session
 from rote.space import Space, Store
 from rote.values.session_limits import SESSION_PENDING_MAX, SESSION_TRANSACTIONS_MAX
@@ -136,6 +137,20 @@ def test_more_than_the_limit_is_refused_and_nothing_of_it_applied(offline: Sessi
         offline.set(A, "too many")
     assert offline.get(A) == SESSION_PENDING_MAX - 1
     assert len(offline.pending) == SESSION_PENDING_MAX
+
+
+def test_the_bytes_of_undecided_commits_are_limited(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stack, "SESSION_PENDING_BYTES_MAX", 2_500)
+    session.pause()
+    session.set(A, "x" * 1_000)
+    session.set(B, "x" * 1_000)
+    with pytest.raises(LimitExceeded, match="in bytes"):
+        session.set(C, "x" * 1_000)
+    assert [pending.local for pending in session.pending] == [1, 2]
+    assert come_back(session) == []
+    session.set(C, "x" * 1_000).wait(SECONDS)
 
 
 def test_a_commit_with_more_reads_than_a_server_takes_is_refused(session: Session) -> None:
@@ -489,6 +504,18 @@ def test_events_say_what_happens_to_the_line(session: Session) -> None:
     assert told == ["online", "offline", "online"]
     session.close()
     assert [event["type"] for event in session.events(SECONDS)] == ["ended"]
+
+
+def test_events_that_nobody_takes_go_the_oldest_first(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "SESSION_EVENTS_MAX", 3)
+    for number in range(3):
+        session.set(A, number)
+        session.flush(SECONDS)
+    kept = [(event["type"], event["local"]) for event in session.events(0)]
+    assert kept == [("integrated", 2), ("committed", 3), ("integrated", 3)]
+    assert session.dropped == 4  # online, and the first two commits
 
 
 def test_a_store_that_closes_ends_its_sessions() -> None:
