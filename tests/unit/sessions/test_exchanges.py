@@ -1,7 +1,7 @@
 """Exchanges: lines that end are mended, what was refused is sent again, and what cannot be mended ends."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -52,6 +52,7 @@ class BadLinker:
         self.connected = threading.Semaphore(0)
         self.is_connecting, self.may_connect = threading.Event(), threading.Event()
         self.may_connect.set()
+        self.opened: Callable[[], object] = lambda: None  # called after an opening
 
     def connect(self, opening: OpenSession) -> "BadLink":
         self.openings.append(opening)
@@ -60,6 +61,7 @@ class BadLinker:
         if self.failures:
             raise self.failures.pop(0)
         link = BadLink(self, self._linker.connect(opening))
+        self.opened()
         self.links.append(link)
         self.connected.release()
         return link
@@ -221,6 +223,24 @@ def test_a_pause_waits_for_an_attempt_that_is_under_way(
     assert linker.sent(Transact) == []
     session.resume()
     assert session.flush(SECONDS) == []
+
+
+def test_a_version_that_is_compacted_while_a_line_is_opened_ends_no_session(
+    space: Space, session: Session, linker: BadLinker
+) -> None:
+    def compact() -> None:
+        linker.opened = lambda: None
+        space.set(A, 1)
+        space.set(A, 2)
+        space.compact(before=space.version)
+
+    session.set(A, 0)
+    session.flush(SECONDS)
+    linker.opened = compact
+    linker.cut("back")
+    await_event(session, "offline")
+    await_event(session, "online")
+    assert session.set(B, 1).wait(SECONDS).version == space.version
 
 
 def test_a_session_that_cannot_begin_in_time_says_why(space: Space, linker: BadLinker) -> None:

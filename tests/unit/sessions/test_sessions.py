@@ -506,6 +506,19 @@ def test_events_say_what_happens_to_the_line(session: Session) -> None:
     assert [event["type"] for event in session.events(SECONDS)] == ["ended"]
 
 
+def test_a_session_goes_on_when_what_it_wrote_was_compacted(space: Space, session: Session) -> None:
+    # Verdicts are acknowledged many at a time, so those of old versions are told again with a new line.
+    session.set(A, 1)
+    session.flush(SECONDS)
+    session.pause()
+    session.set(C, 1)
+    space.set(A, 2)
+    space.set(B, 2)
+    space.compact(before=space.version)
+    assert come_back(session) == []
+    assert (session.get(A), session.get(B), space.get(C)) == (2, 2, 1)
+
+
 def test_events_that_nobody_takes_go_the_oldest_first(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
