@@ -347,7 +347,7 @@ class Replica:
         is_made_again = self._to_make_again or self._made_again is not None
         return not is_made_again and self.stack.is_settled(until)
 
-    def await_begin(self, timeout: float | None) -> bool:
+    def await_begin(self, timeout: float) -> bool:
         """Wait for the first confirmed state; return whether it is there. Raise why it never comes."""
         deadline = deadline_of(timeout)
         with self.changed:

@@ -42,7 +42,7 @@ class Session(Transacting):
         exchange: Exchange,
         again: Again,
         *,
-        timeout: float | None,
+        timeout: float,
         branch: str,
         closed: "Callable[[Session], None]",
     ) -> None:
@@ -316,14 +316,14 @@ class Session(Transacting):
     ) -> None:
         self._leave(error, self._timeout)
 
-    def _leave(self, error: BaseException | None, timeout: float | None) -> None:
+    def _leave(self, error: BaseException | None, timeout: float) -> None:
         try:
             if error is None and (self.state != "ended" or self._replica.error is not None):
                 self._finish(timeout)
         finally:
             self.close()
 
-    def _finish(self, timeout: float | None) -> None:
+    def _finish(self, timeout: float) -> None:
         try:
             self.flush(timeout)
         except Unavailable as late:

@@ -47,7 +47,7 @@ class StoreSessions:
         *,
         watch: Mapping[str, Any] | None,
         journal: str | PathLike[str] | None,
-        timeout: float | None,
+        timeout: float,
     ) -> Session:
         check_timeout(timeout)
         if timeout is None:
@@ -68,7 +68,7 @@ class StoreSessions:
         return session
 
     def _begin(
-        self, space: Space, watches: dict[str, Any], journal: Journal | None, timeout: float | None
+        self, space: Space, watches: dict[str, Any], journal: Journal | None, timeout: float
     ) -> Session:
         replica = Replica(
             port_of(space),

@@ -38,7 +38,7 @@ class Sessions(Protocol):
         *,
         watch: Mapping[str, Any] | None,
         journal: str | PathLike[str] | None,
-        timeout: float | None,
+        timeout: float,
     ) -> "Session": ...
 
     def close(self) -> None:
