@@ -218,10 +218,11 @@ def test_a_journal_is_a_file_whatever_its_name(
     space: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with space.session(watch=WATCH, journal=":memory:", timeout=0.1) as first:
-        first.pause()
-        first.set(A, 1)
-    with space.session(watch=WATCH, journal=":memory:", timeout=SECONDS) as again:
+    first = opened(space, Path(":memory:"))
+    first.pause()
+    first.set(A, 1)
+    crash(first)
+    with opened(space, Path(":memory:")) as again:
         assert again.get(A) == 1
 
 
@@ -243,11 +244,12 @@ def test_a_journal_is_a_file_whatever_its_name(
     ],
 )
 def test_a_damaged_journal_says_so(space: Space, path: Path, damage: str) -> None:
-    with space.session(watch=WATCH, journal=path, timeout=0.1) as first:
-        first.set(A, 1)
-        first.flush(SECONDS)
-        first.pause()
-        first.set(B, 1)
+    first = opened(space, path)
+    first.set(A, 1)
+    first.flush(SECONDS)
+    first.pause()
+    first.set(B, 1)
+    crash(first)
     database = apsw.Connection(str(path))
     database.execute(damage)
     database.close()

@@ -61,7 +61,7 @@ def test_what_was_deleted_reads_as_in_the_space(space: Space) -> None:
     space.delete(A)
     space.set(B, 1)
     space.erase(B, reason="asked to")
-    queries = [{"select": {"urn:*": {}}, "since": 1}, {"select": {A: {}, B: {}}}]
+    queries: list[Any] = [{"select": {"urn:*": {}}, "since": 1}, {"select": {A: {}, B: {}}}]
     with space.session(watch=WATCH, timeout=SECONDS) as session:
         assert session.read_many([A, B]) == space.read_many([A, B])
         assert [session.query(query) for query in queries] == [
