@@ -51,6 +51,7 @@ CREATE TABLE held (
   watch TEXT NOT NULL, id TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (watch, id)
 ) WITHOUT ROWID;
 """
+_ANY_UNDECIDED = "SELECT 1 FROM commits WHERE version IS NULL LIMIT 1"
 _LEVELS = 3 * DEPTH_MAX  # a value in an operation, in a commit, in a row
 _HeadRow = tuple[int, str | None, int | None]
 _HeldRow = tuple[Any, bool, int, str | None]
@@ -90,6 +91,7 @@ class Journal:
         self._database: apsw.Connection | None = None
         # Why it does not have all that the session has taken over: then nothing may be acknowledged.
         self.failure: RoteError | None = None
+        self._is_left = False  # whether a commit was rejected whose bytes may be in the file still
         self._is_known = False  # whether the store has opened the session, for who calls now
         with self._translated("open"):
             self._database = _opened(path.absolute())
@@ -216,6 +218,11 @@ class Journal:
             else:
                 database.execute("UPDATE commits SET version = ? WHERE local = ?", (version, local))
             self._bury(database, dead)
+        # The step that tells of an erasure may have come before.
+        self._is_left = self._is_left or not verdict.accepted
+        with self._translated("write", is_taken=True):
+            if self._is_left and not self._all(_ANY_UNDECIDED):
+                self._clear()
 
     def bury(self, dead: Sequence[int]) -> None:
         """Keep that commits are never applied; they wait for their verdicts."""
@@ -248,8 +255,14 @@ class Journal:
                         self._hold(database, name, watch, gone, self._shown(part.upserts, told))
                 cut = [name for name, watch in held.watches.items() if not watch.is_whole]
                 self._put(database, cut=cut)
-            if is_erasing and self._database is not None:
-                self._database.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            if is_erasing or self._is_left:
+                self._clear()
+
+    def _clear(self) -> None:
+        """Leave nothing in the file of what was deleted."""
+        with self._mutex:
+            self._open().wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self._is_left = False
 
     @staticmethod
     def _shown(upserts: Sequence[int], told: Sync | None) -> list[str]:

@@ -353,6 +353,22 @@ def test_nothing_of_what_was_erased_meanwhile_stays_without_a_watch(
     session.close()
 
 
+def test_nothing_of_a_commit_that_an_erasure_has_rejected_stays_in_the_file(
+    space: Space, path: Path
+) -> None:
+    space.set(A, 1)
+    with opened(space, path) as session:
+        session.pause()
+        pending = session.set(A, "secret" * 1_000)
+        space.erase(A, reason="asked to")
+        session.resume()
+        assert session.flush(SECONDS) == [pending]
+        for _ in session.watch(WATCH, timeout=SECONDS):
+            if session.version == space.version:
+                break
+        assert [file for file in path.parent.iterdir() if b"secret" in file.read_bytes()] == []
+
+
 def test_a_full_disk_makes_no_layer(
     space: Space, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
