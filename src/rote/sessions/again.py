@@ -26,6 +26,7 @@ class Again:
         self, make: Callable[[Maker, Fate | None], Fate | None], attempts: int
     ) -> Fate | None:
         """Call a function for the first time; return what it has made, None when it wrote nothing."""
+        self._replica.check_process()
         self._start()
         for left in reversed(range(attempts)):
             maker = Maker(make, left)

@@ -1,6 +1,7 @@
 """The confirmed state as a port: the space at one version, from what is held as far as that goes.
 
-held     by the watches of the session, also offline
+held     by the watches of the session, also offline; of what they show to be absent the store says
+         which commit has deleted it, as long as it can be asked
 kept     states that were read of this version, until it moves
 others   asked of the store, at this version
 """
@@ -23,6 +24,7 @@ from rote.contract.commands import (
     Skip,
     Values,
 )
+from rote.errors import Compacted, Unavailable
 from rote.patch import find, parse_pointer
 from rote.sessions.held import Held
 from rote.sessions.sources import PortSource, answer_query
@@ -85,15 +87,31 @@ class ConfirmedPort(PortLayer):
         branch = command.view.branch
         known = {id: self._known(branch, id) for id in command.ids}
         missing = [id for id, state in known.items() if state is None]
-        if missing:
-            for state in self._ask(space, Read(missing, command.view)):
+        absent = [id for id in known if self._may_be_deleted(branch, id)]
+        if missing or absent:
+            try:
+                states = self._ask(space, Read([*missing, *absent], command.view))
+            except (Unavailable, Compacted):
+                if missing:
+                    raise
+                states = ()  # that they do not exist is held, and all that is known
+            for state in states:
                 known[state.id] = state
                 self._keep(branch, state)
         return tuple([_copy_of(known[id]) for id in command.ids])
 
+    def _may_be_deleted(self, branch: str, id: str) -> bool:
+        """Whether it is held that an entity does not exist, and not known which commit has deleted it, if
+        any."""
+        with self._mutex:
+            if (branch, id) in self._kept:
+                return False
+            state = self.held.state(branch, id)
+            return state is not None and state.version == 0
+
     def _known(self, branch: str, id: str) -> State | None:
         with self._mutex:
-            return self.held.state(branch, id) or self._kept.get((branch, id))
+            return self._kept.get((branch, id)) or self.held.state(branch, id)
 
     def _keep(self, branch: str, state: State) -> None:
         if self._room_bytes <= 0:

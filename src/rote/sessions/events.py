@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from rote.errors import RoteError
+from rote.sessions.deadlines import deadline_of
 from rote.values.session_limits import SESSION_EVENTS_MAX
 
 Event = dict[str, Any]
@@ -58,7 +59,7 @@ class Events:
 
     def take(self, timeout: float | None) -> Event | None:
         """Return the next event; None when none came within `timeout` seconds, or none comes any more."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = deadline_of(timeout)
         with self._changed:
             while not self._kept:
                 left = None if deadline is None else deadline - time.monotonic()

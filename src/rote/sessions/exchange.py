@@ -16,9 +16,10 @@ from msgspec import Struct
 from rote.contract import Head, IdSource
 from rote.contract import sync as wire
 from rote.contract.commands import GetHead
-from rote.contract.links import Decided, Done, Link, Linker, LinkRequest, Message, Refused
+from rote.contract.links import Decided, Done, Link, Linker, LinkRequest, Message, Refused, ended
 from rote.errors import (
     Busy,
+    Compacted,
     InternalError,
     InvalidInput,
     PayloadMismatch,
@@ -244,9 +245,10 @@ class Exchange:
         for verdict in opened.verdicts:
             self._replica.decide(verdict)
         if not self._replica.watches:  # with watches the first step says it
-            port, space = self._replica.port, self._replica.space
-            self._replica.step(port.answer(space, GetHead(opened.version)))
+            self._replica.step(self._head(opened.version))
         with self._changed:
+            if self._is_closing:
+                raise ended("back", "the session was closed while it was opened")
             self._link = link
             self._flying.clear()
             self._refused.clear()
@@ -257,6 +259,13 @@ class Exchange:
             self._rests_until = 0.0
             self._replica.set_state("online")
             self._changed.notify_all()
+
+    def _head(self, version: int) -> Head:
+        port, space = self._replica.port, self._replica.space
+        try:
+            return port.answer(space, GetHead(version))
+        except Compacted:
+            raise ended("back", f"version {version} was compacted meanwhile") from None
 
     def _take(self, message: Message) -> None:
         if isinstance(message, wire.Sync):

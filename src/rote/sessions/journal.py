@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from msgspec import Struct, structs
+from msgspec import MsgspecError, Struct, convert, structs
 
 from rote.contract import Head, State
 from rote.contract.sync import Sync, Transact
@@ -30,6 +30,7 @@ from rote.errors import (
     Corrupt,
     InvalidInput,
     RoteError,
+    SessionExpired,
     Unavailable,
     disk_full,
     system_failure,
@@ -50,7 +51,20 @@ CREATE TABLE held (
   watch TEXT NOT NULL, id TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (watch, id)
 ) WITHOUT ROWID;
 """
+_ANY_UNDECIDED = "SELECT 1 FROM commits WHERE version IS NULL LIMIT 1"
 _LEVELS = 3 * DEPTH_MAX  # a value in an operation, in a commit, in a row
+_HeadRow = tuple[int, str | None, int | None]
+_HeldRow = tuple[Any, bool, int, str | None]
+_making = threading.Lock()  # held by who makes a file
+
+
+class _LayerRow(Struct):
+    """The body of a commit."""
+
+    sent: Transact
+    now: int
+    size: int
+    names: tuple[int, ...]
 
 
 class Known(Struct):
@@ -77,8 +91,10 @@ class Journal:
         self._database: apsw.Connection | None = None
         # Why it does not have all that the session has taken over: then nothing may be acknowledged.
         self.failure: RoteError | None = None
+        self._is_left = False  # whether a commit was rejected whose bytes may be in the file still
+        self._is_known = False  # whether the store has opened the session, for who calls now
         with self._translated("open"):
-            self._database = _opened(path)
+            self._database = _opened(path.absolute())
             self._begin(owner)
 
     def close(self) -> None:
@@ -92,21 +108,16 @@ class Journal:
     def _begin(self, owner: Mapping[str, str | None]) -> None:
         """Make the tables of a new file, or check that this one is of the same session."""
         try:
-            if not self._all("SELECT 1 FROM sqlite_schema LIMIT 1"):
+            is_new = not self._all("SELECT 1 FROM sqlite_schema LIMIT 1")
+            if not is_new:
+                self._check_owner(owner)
+            # Only now: the file of somebody else stays as it is.
+            self._path.chmod(0o600)
+            self._all("PRAGMA journal_mode = WAL")
+            if is_new:
                 with self._writing(synced=True) as database:
                     database.execute(_TABLES)
                     self._put(database, format=FORMAT, decided=0, **owner)
-                return
-            known = self._facts()
-            if known.get("format") != FORMAT:
-                raise InvalidInput(f"{self._path} is no journal of a session")
-            for name, value in owner.items():
-                if None not in (value, known.get(name)) and known[name] != value:
-                    raise InvalidInput(
-                        f"the journal {self._path} is of another {name}: {known[name]}; take another"
-                        " file for another session",
-                        argument="journal",
-                    )
         except apsw.SQLError:
             self.close()
             raise InvalidInput(f"{self._path} is no journal of a session") from None
@@ -114,9 +125,22 @@ class Journal:
             self.close()
             raise
 
+    def _check_owner(self, owner: Mapping[str, str | None]) -> None:
+        if self._all("SELECT value FROM facts WHERE name = 'format'") != [(canonical(FORMAT),)]:
+            raise InvalidInput(f"{self._path} is no journal of a session")
+        with self._undamaged():
+            known = self._facts()
+        for name, value in owner.items():
+            if None not in (value, known.get(name)) and known[name] != value:
+                raise InvalidInput(
+                    f"the journal {self._path} is of another {name}: {known[name]}; take another"
+                    " file for another session",
+                    argument="journal",
+                )
+
     def read(self, watches: Mapping[str, Any]) -> Known:
         """Return all that is known; what other watches have shown is dropped."""
-        with self._translated("read"):
+        with self._translated("read"), self._undamaged():
             facts = self._facts()
             is_watched = facts.get("watches") == dict(watches)
             if not is_watched:
@@ -126,18 +150,21 @@ class Journal:
             head = facts.get("head")
             ended = facts.get("ended")
             return Known(
-                session=facts.get("session"),
-                token=facts.get("token"),
-                decided=facts["decided"],
-                head=None if head is None else Head(*head),
+                session=convert(facts.get("session"), str | None),
+                token=convert(facts.get("token"), str | None),
+                decided=convert(facts["decided"], int),
+                head=None if head is None else Head(*convert(head, _HeadRow)),
                 held=self._held(watches, is_whole=is_watched and head is not None),
                 is_watched=is_watched,
                 verdicts=[
-                    version
+                    convert(version, int)
                     for (version,) in self._all("SELECT version FROM verdicts ORDER BY local")
                 ],
                 commits=[
-                    (_layer_in(decode_canonical(body), is_dead=bool(is_dead)), version)
+                    (
+                        _layer_in(decode_canonical(body), is_dead=bool(is_dead)),
+                        convert(version, int | None),
+                    )
                     for body, version, is_dead in self._all(
                         "SELECT body, version, is_dead FROM commits ORDER BY local"
                     )
@@ -155,7 +182,7 @@ class Journal:
         for name, watch in found.items():
             shown = {}
             for id, body in self._all("SELECT id, body FROM held WHERE watch = ?", (name,)):
-                value, exists, version, hash = decode_canonical(body)
+                value, exists, version, hash = convert(decode_canonical(body), _HeldRow)
                 shown[id] = State(id, value, exists, version, hash)
             is_known = is_whole and name not in cut
             found[name] = HeldWatch(watch.query, watch.branch, shown, is_known)
@@ -178,6 +205,7 @@ class Journal:
         """Keep what opens the session again."""
         with self._translated("write", is_taken=True), self._writing(synced=True) as database:
             self._put(database, session=session, token=token)
+        self._is_known = True
 
     def decide(self, verdict: Verdict, dead: Sequence[int]) -> None:
         """Keep a verdict; `dead` are commits that wait, and will be rejected for it."""
@@ -190,6 +218,11 @@ class Journal:
             else:
                 database.execute("UPDATE commits SET version = ? WHERE local = ?", (version, local))
             self._bury(database, dead)
+        # The step that tells of an erasure may have come before.
+        self._is_left = self._is_left or not verdict.accepted
+        with self._translated("write", is_taken=True):
+            if self._is_left and not self._all(_ANY_UNDECIDED):
+                self._clear()
 
     def bury(self, dead: Sequence[int]) -> None:
         """Keep that commits are never applied; they wait for their verdicts."""
@@ -208,7 +241,7 @@ class Journal:
 
         basis       the lowest version that a later commit may have seen
         held        what is held after it
-        is_erasing  whether something was erased: nothing of it stays in the file
+        is_erasing  whether something was erased, perhaps: nothing of it stays in the file
         """
         with self._translated("write", is_taken=True):
             with self._writing(synced=is_erasing) as database:
@@ -222,8 +255,14 @@ class Journal:
                         self._hold(database, name, watch, gone, self._shown(part.upserts, told))
                 cut = [name for name, watch in held.watches.items() if not watch.is_whole]
                 self._put(database, cut=cut)
-            if is_erasing and self._database is not None:
-                self._database.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            if is_erasing or self._is_left:
+                self._clear()
+
+    def _clear(self) -> None:
+        """Leave nothing in the file of what was deleted."""
+        with self._mutex:
+            self._open().wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self._is_left = False
 
     @staticmethod
     def _shown(upserts: Sequence[int], told: Sync | None) -> list[str]:
@@ -260,7 +299,13 @@ class Journal:
             self._put(database, synced=True)
 
     def end(self, error: RoteError) -> None:
-        """Keep why the session has ended: nobody goes on with it by itself."""
+        """Keep why the session has ended: nobody goes on with it by itself.
+
+        A store that does not know it may have been asked by another principal: it answers both alike. So
+        what has never been open here is not ended.
+        """
+        if isinstance(error, SessionExpired) and not self._is_known:
+            return
         with self._translated("write"), self._writing(synced=True) as database:
             self._put(database, ended=error.to_dict())
 
@@ -290,6 +335,16 @@ class Journal:
             "INSERT OR REPLACE INTO facts VALUES (?, ?)",
             [(name, canonical(value)) for name, value in facts.items()],
         )
+
+    @contextmanager
+    def _undamaged(self) -> Iterator[None]:
+        """Raise Corrupt for what no journal holds."""
+        try:
+            yield
+        except (
+            Corrupt, apsw.SQLError, MsgspecError, LookupError, TypeError, ValueError, AttributeError
+        ):  # fmt: skip
+            raise Corrupt(f"the journal {self._path} is damaged") from None
 
     @contextmanager
     def _translated(self, what: str, *, is_taken: bool = False) -> Iterator[None]:
@@ -326,23 +381,32 @@ class Journal:
 
 
 def _opened(path: Path) -> apsw.Connection:
-    """Return the database of a file that only its owner may read."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
+    """Return the database of a file, locked; a new file may be read by its owner only."""
+    _make(path)
     database = apsw.Connection(str(path))
     try:
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("PRAGMA secure_delete = ON")
-        database.execute("PRAGMA journal_mode = WAL")
         # The lock is taken by the first transaction, and held to the end.
-        database.execute("BEGIN IMMEDIATE; COMMIT")
+        database.execute("BEGIN EXCLUSIVE; COMMIT")
     except BaseException:
         database.close()
         raise
     return database
+
+
+def _make(path: Path) -> None:
+    """Make a file, unless it is there.
+
+    One that is there is opened by SQLite alone: whoever closes a file gives up all locks that this
+    process has on it, also those of another session.
+    """
+    with _making:
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            if not path.is_file():
+                raise InvalidInput(f"{path} is no file; name another", argument="journal") from None
 
 
 def _told(layer: Layer) -> dict[str, Any]:
@@ -350,13 +414,10 @@ def _told(layer: Layer) -> dict[str, Any]:
     return {"sent": sent, "now": layer.now, "size": layer.size_bytes, "names": list(layer.names)}
 
 
-def _layer_in(told: Mapping[str, Any], *, is_dead: bool) -> Layer:
-    sent = Transact(**told["sent"])
-    ids = frozenset([operation["id"] for operation in sent.operations])
-    return Layer(
-        sent, told["now"], told["size"], ids, tuple(told["names"]),
-        was_sent=True, is_dead=is_dead,
-    )  # fmt: skip
+def _layer_in(told: Any, *, is_dead: bool) -> Layer:
+    row = convert(told, _LayerRow)
+    ids = frozenset([convert(operation["id"], str) for operation in row.sent.operations])
+    return Layer(row.sent, row.now, row.size, ids, row.names, was_sent=True, is_dead=is_dead)
 
 
 def _id_of(state: bytes) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from rote.contract.operations import check_size, parse_operations
 from rote.contract.reads import parse_reads
 from rote.contract.sync import Transact
-from rote.errors import Conflict, DependencyRejected, ReadConflict, RoteError
+from rote.errors import Conflict, DependencyRejected, LimitExceeded, ReadConflict, RoteError
 from rote.sessions.layers import Layer
 from rote.sessions.pending import Fate, Maker, Pending
 from rote.sessions.replica import Replica
@@ -22,6 +22,10 @@ from rote.space.arguments import check_list
 from rote.space.buffer import Buffer
 from rote.space.transaction_port import TransactionPort
 from rote.values import Json, canonical, check_key, decode_canonical
+from rote.values.limits import COMMIT_BYTES_MAX, KIB, MIB
+
+# What a server takes in one message, but for the names around it.
+_SENT_BYTES_MAX = COMMIT_BYTES_MAX + MIB - 64 * KIB
 
 
 class Making:
@@ -45,6 +49,7 @@ class Making:
         relied_on = () if reads is None else reads
         check_list(relied_on, "reads")
         replica = self.replica
+        replica.check_process()
         with self._writing:
             with replica.changed:
                 view = replica.view(branch)
@@ -71,6 +76,7 @@ class Making:
         again  the fate that this commit has from now on; None: a new one
         """
         replica = self.replica
+        replica.check_process()
         operations = port.buffer.operations
         if not operations:
             return None
@@ -109,7 +115,8 @@ class Making:
             replica.stack.made + 1, seen.version, buffer.operations, seen.branch, named, key, kept
         )
         ids = frozenset([each["id"] for each in buffer.operations])
-        size = buffer.size_bytes + len(told or b"")
+        size = buffer.size_bytes + len(told or b"") + sum([len(canonical(read)) for read in named])
+        _check_sent_size(size)
         layer = Layer(sent, now.now().now, size, ids, tuple(names))
         with replica.changed:
             self._check_layer(layer, seen)
@@ -131,20 +138,38 @@ class Making:
         """Lay a commit over the view, once it is kept."""
         replica = self.replica
         with replica.changed:
+            error: RoteError | None = None
             try:
                 self._check_layer(layer, seen)  # once more, because to keep it takes a while
-            except RoteError:
-                if replica.journal is not None:
-                    replica.journal.remove(layer.local)
-                raise
+            except RoteError as failed:
+                if self._is_forgotten(layer):
+                    raise
+                error = failed
             fate = again
             if fate is None:
                 fate = replica.new_fate(layer, maker)
             else:
                 fate.layer = layer
-            replica.stack.push(fate)
+            if error is None:
+                replica.stack.push(fate)
+            else:
+                fate.lose(error)
             replica.changed.notify_all()
             return fate
+
+    def _is_forgotten(self, layer: Layer) -> bool:
+        """Take back that a commit is kept, which cannot be laid over the view; return False when the session
+        has ended and its journal keeps it: who opens that again sends it."""
+        replica = self.replica
+        if replica.journal is None:
+            return True
+        try:
+            replica.journal.remove(layer.local)
+        except RoteError:
+            if replica.state != "ended":
+                raise
+            return False
+        return True
 
     def _named(
         self, now: ViewPort, seen: ViewPort, reads: Sequence[Mapping[str, Any]]
@@ -191,3 +216,13 @@ class Making:
             )  # fmt: skip
         with replica.changed:
             return replica.moves.conflict(read, branch, until)
+
+
+def _check_sent_size(size_bytes: int) -> None:
+    if size_bytes > _SENT_BYTES_MAX:
+        raise LimitExceeded(
+            "the commit in bytes, with its reads",
+            size=size_bytes,
+            limit=_SENT_BYTES_MAX,
+            advice="split it, or read less in one transaction",
+        )

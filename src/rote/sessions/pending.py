@@ -8,6 +8,7 @@ from typing import Any, Literal
 from rote.contract import Commit, OpenStore
 from rote.errors import Conflict, Unavailable, invariant
 from rote.sessions.changed import Changed, Check
+from rote.sessions.deadlines import deadline_of
 from rote.sessions.layers import Layer
 from rote.space.arguments import check_timeout
 
@@ -62,12 +63,14 @@ class Pending:
         store: OpenStore,
         load: Callable[[int], Commit],
         withdraw: Callable[[Fate], bool],
+        check: Callable[[], None],
         maker: Maker | None = None,
     ) -> None:
         """changed   held by who changes its fate
         store     in which it is decided
         load      returns the commit of a version
         withdraw  takes it back, if it was not sent; whether it has
+        check     raises in a process that has forked off: nobody decides it there
         maker     who makes it again
         """
         self._fate = Fate(layer, self, maker=maker)
@@ -75,6 +78,7 @@ class Pending:
         self._store = store
         self._load = load
         self._withdraw = withdraw
+        self._check = check
 
     @property
     def local(self) -> int:
@@ -129,6 +133,7 @@ class Pending:
         One that was sent cannot be taken back any more: its verdict is awaited. Unavailable with the
         code `timeout` when that takes longer.
         """
+        self._check()
         if not self._withdraw(self._fate):
             self._await(timeout)
             if self.status == "unknown" and self.error is not None:
@@ -140,7 +145,8 @@ class Pending:
 
     def _await(self, timeout: float | None) -> None:
         check_timeout(timeout)
-        deadline = None if timeout is None else time.monotonic() + timeout
+        self._check()
+        deadline = deadline_of(timeout)
         with self._changed:
             while not self._is_over():
                 left = None if deadline is None else deadline - time.monotonic()

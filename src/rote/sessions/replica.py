@@ -27,6 +27,7 @@ from rote.errors import (
 )
 from rote.sessions.changed import Changed
 from rote.sessions.confirmed import ConfirmedPort
+from rote.sessions.deadlines import deadline_of
 from rote.sessions.events import Events
 from rote.sessions.held import Held, held_by
 from rote.sessions.journal import Journal, Known
@@ -128,6 +129,7 @@ class Replica:
 
         is_counted  whether it is a user's, who may forget to end it
         """
+        self.check_process()
         with self.changed:
             self.check_not_ended()
             view = self.view(branch)
@@ -144,6 +146,8 @@ class Replica:
         return port, view
 
     def end_transaction(self, port: TransactionPort) -> None:
+        if self.is_forked:
+            return
         with self.changed:
             self._transactions.discard(port)
 
@@ -174,7 +178,7 @@ class Replica:
         """Return the fate of a new commit, with the Pending that its caller gets."""
         pending = Pending(
             layer, self.changed, store=self.port.open_store,
-            load=self._load, withdraw=self._withdraw, maker=maker,
+            load=self._load, withdraw=self._withdraw, check=self.check_process, maker=maker,
         )  # fmt: skip
         return fate_of(pending)
 
@@ -259,7 +263,9 @@ class Replica:
             erased = 0 if told is None else told.erased
             with self.changed:
                 basis = self.basis()
-            self.journal.step(head, told, after, basis=basis, is_erasing=erased > self._erased)
+            # Without a step of watches nobody says whether something was erased.
+            is_erasing = told is None or erased > self._erased
+            self.journal.step(head, told, after, basis=basis, is_erasing=is_erasing)
             self._erased = max(erased, self._erased)
         with self.changed:
             self.is_folded = True
@@ -287,7 +293,7 @@ class Replica:
             if self.journal is not None and isinstance(error, _FINAL):
                 self.journal.end(error)
             reason = error or Unavailable("the session was closed before it was decided")
-            self._has_lost = self.stack.lose(reason)
+            self._has_lost = self.stack.lose(reason) or len(self._to_make_again) > 0
             for fate, _ in self._to_make_again:
                 fate.lose(reason)
             self._to_make_again.clear()
@@ -304,7 +310,7 @@ class Replica:
         """Wait until all commits up to a local, or made before, are decided and integrated; return the
         rejected ones that no flush has returned yet."""
         self.check_process()
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = deadline_of(timeout)
         with self.changed:
             until = self.stack.made if until is None else until
             while True:
@@ -343,12 +349,12 @@ class Replica:
 
     def await_begin(self, timeout: float) -> bool:
         """Wait for the first confirmed state; return whether it is there. Raise why it never comes."""
-        deadline = time.monotonic() + timeout
+        deadline = deadline_of(timeout)
         with self.changed:
             while not self.is_begun:
                 self.check_not_ended()
-                left = deadline - time.monotonic()
-                if left <= 0:
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
                     return False
                 self.changed.wait(left)
             return True

@@ -99,6 +99,7 @@ class Session(Transacting):
     @property
     def pending(self) -> tuple[Pending, ...]:
         """The own commits that are not integrated, on all branches, in their order."""
+        self._replica.check_process()
         with self._replica.changed:
             return self._replica.stack.pending()
 
@@ -110,7 +111,7 @@ class Session(Transacting):
             self.space.on(branch)  # raises NotFound for one that does not exist
         return Session(
             on_branch(self.space, branch), self._making, self._exchange, self._again,
-            timeout=self._timeout, branch=branch, closed=self._closed,
+            timeout=self._timeout, branch=branch, closed=lambda _: self._closed(self),
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -267,6 +268,7 @@ class Session(Transacting):
         The iterator ends after `timeout` seconds without one, and after the session has ended.
         """
         check_timeout(timeout)
+        self._replica.check_process()
         while (event := self._replica.events.take(timeout)) is not None:
             yield event
 

@@ -7,6 +7,7 @@ from typing import Any
 from rote.contract import State
 from rote.errors import InvalidInput
 from rote.query import Schemas, Walk, fact_of, parse_query, roots_of, walk_of
+from rote.sessions.deadlines import deadline_of
 from rote.sessions.layers import Fold
 from rote.sessions.replica import Replica
 from rote.values import canonical, decode_canonical
@@ -24,12 +25,13 @@ class ViewWatching:
         self._branch = branch if asked.branch is None else asked.branch
         self._seen: tuple[Fold, int] | None = None
         self._shown: dict[str, _Mark] = {}
+        self._truncated: dict[str, Any] | None = None  # why that is not all
         self._version: int | None = None  # that the last frame led to
         self._is_closed = False
         self._leave: Callable[[], None] = lambda: None  # ends the ringing
 
     def next(self, timeout: float | None = None) -> dict[str, Any] | None:
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = deadline_of(timeout)
         while self._await_change(deadline):
             frame = self._frame()
             if frame is not None:
@@ -53,12 +55,15 @@ class ViewWatching:
 
     def close(self) -> None:
         self._is_closed = True
+        if self._replica.is_forked:
+            return
         with self._replica.changed:
             self._replica.changed.notify_all()
 
     def _await_change(self, deadline: float | None) -> bool:
         """Wait until the view is another one; return whether it is."""
         replica = self._replica
+        replica.check_process()
         with replica.changed:
             while not self._is_closed:
                 if self._has_moved():
@@ -89,15 +94,17 @@ class ViewWatching:
             if before.get(id) != self._shown[id]
         ]
         removes = sorted(before.keys() - facts.keys())
+        truncated = None if walk.truncated is None else walk.truncated.to_dict()
+        is_cut_otherwise, self._truncated = truncated != self._truncated, truncated
         is_first = self._version is None
-        if not (upserts or removes or is_first):
+        if not (upserts or removes or is_cut_otherwise or is_first):
             return None
         frame: dict[str, Any] = {
             "from": self._version, "to": view.version, "upserts": upserts, "removes": removes,
         }  # fmt: skip
         self._version = view.version
-        if walk.truncated is not None:
-            frame["truncated"] = walk.truncated.to_dict()
+        if truncated is not None:
+            frame["truncated"] = truncated
         return frame
 
     def _walk(self, view: Any) -> Walk:

@@ -42,3 +42,8 @@ def session(space: Space) -> Iterator[Session]:
 def offline(session: Session) -> Session:
     session.pause()
     return session
+
+
+def come_back(session: Session) -> list[Any]:
+    session.resume()
+    return session.flush(SECONDS)

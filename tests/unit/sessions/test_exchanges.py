@@ -1,7 +1,7 @@
 """Exchanges: lines that end are mended, what was refused is sent again, and what cannot be mended ends."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 import rote
 from rote.contract.links import Link, LinkRequest, Message, Refused, ended
 from rote.contract.sync import Abandon, Ack, Mark, Opened, OpenSession, Transact
+from rote.contract.verdicts import Verdict
 from rote.errors import (
     Busy,
     Conflict,
@@ -51,6 +52,7 @@ class BadLinker:
         self.connected = threading.Semaphore(0)
         self.is_connecting, self.may_connect = threading.Event(), threading.Event()
         self.may_connect.set()
+        self.opened: Callable[[], object] = lambda: None  # called after an opening
 
     def connect(self, opening: OpenSession) -> "BadLink":
         self.openings.append(opening)
@@ -59,6 +61,7 @@ class BadLinker:
         if self.failures:
             raise self.failures.pop(0)
         link = BadLink(self, self._linker.connect(opening))
+        self.opened()
         self.links.append(link)
         self.connected.release()
         return link
@@ -222,6 +225,24 @@ def test_a_pause_waits_for_an_attempt_that_is_under_way(
     assert session.flush(SECONDS) == []
 
 
+def test_a_version_that_is_compacted_while_a_line_is_opened_ends_no_session(
+    space: Space, session: Session, linker: BadLinker
+) -> None:
+    def compact() -> None:
+        linker.opened = lambda: None
+        space.set(A, 1)
+        space.set(A, 2)
+        space.compact(before=space.version)
+
+    session.set(A, 0)
+    session.flush(SECONDS)
+    linker.opened = compact
+    linker.cut("back")
+    await_event(session, "offline")
+    await_event(session, "online")
+    assert session.set(B, 1).wait(SECONDS).version == space.version
+
+
 def test_a_session_that_cannot_begin_in_time_says_why(space: Space, linker: BadLinker) -> None:
     linker.failures = [Unavailable("the cable is out")] * 1_000
     sessions = StoreSessions(linker, randomness=SystemIds())
@@ -255,6 +276,17 @@ def test_what_no_line_mends_ends_the_session(
     assert session.get(A) == 1
     *_, last = session.events(SECONDS)
     assert (last["type"], last["error"]["code"]) == ("ended", error.code)
+
+
+def test_what_is_not_made_again_any_more_is_lost(session: Session) -> None:
+    session.pause()
+    made = session.update(A, lambda value: 1)
+    conflict = Conflict(()).to_dict()
+    session._replica.decide(Verdict(1, False, 99, error=conflict))  # its version never comes
+    session.close()
+    assert made.status == "unknown"
+    with pytest.raises(Unavailable, match="ended"):
+        session.flush(SECONDS)
 
 
 def test_a_line_that_says_stop_ends_the_session(session: Session, linker: BadLinker) -> None:
@@ -461,6 +493,23 @@ def test_a_closed_session_has_no_threads(space: Space, linker: BadLinker) -> Non
         if thread.name.startswith("rote-session"):
             thread.join(SECONDS)
     assert threading.active_count() <= before
+
+
+def test_a_line_that_comes_after_the_end_is_given_back(
+    space: Space, linker: BadLinker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "SYNC_CLOSE_SECONDS", 0.01)
+    session = begin(space, linker)
+    linker.may_connect.clear()
+    linker.is_connecting.clear()
+    linker.cut("back")
+    assert linker.is_connecting.wait(SECONDS)
+    session.close()
+    linker.may_connect.set()
+    assert linker.connected.acquire(timeout=SECONDS)
+    for thread in session._exchange._threads:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
 
 
 def test_a_block_that_is_left_after_its_session_was_ended_says_so(

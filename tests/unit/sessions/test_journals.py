@@ -1,22 +1,32 @@
 """Journals: a session goes on after its client has crashed, and offline."""
 
+import os
 import stat
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import rote
+from rote.access.tokens import TokenRight
 from rote.errors import (
     Busy,
     Conflict,
+    Corrupt,
     DependencyRejected,
     InvalidInput,
+    SessionExpired,
     SessionRevoked,
     Unavailable,
 )
+from rote.opening.sources import SystemIds
 from rote.sessions.session import Session
 from rote.space import Space
+from rote.testing.serving import serving
 from tests.unit.sessions.conftest import SECONDS, WATCH
 
 A, B, C = "urn:a", "urn:b", "urn:c"
@@ -177,6 +187,76 @@ def test_a_journal_that_somebody_holds_is_busy(space: Space, path: Path) -> None
         pass
 
 
+def test_a_refused_opening_leaves_the_lock_to_the_session(space: Space, path: Path) -> None:
+    # A process that closes a file gives up all its locks on it, whoever has taken them.
+    program = "import apsw, sys; apsw.Connection(sys.argv[1]).execute('BEGIN IMMEDIATE')"
+    with opened(space, path):
+        with pytest.raises(Busy):
+            opened(space, path)
+        ran = subprocess.run(
+            [sys.executable, "-c", program, path], capture_output=True, timeout=60, check=False
+        )
+        assert b"BusyError" in ran.stderr
+
+
+def test_the_file_of_somebody_else_is_refused_and_stays_as_it_is(space: Space, path: Path) -> None:
+    database = apsw.Connection(str(path))
+    database.execute("CREATE TABLE facts (name, value); INSERT INTO facts VALUES ('format', 'own')")
+    database.close()
+    path.chmod(0o644)
+    before = path.read_bytes()
+    with pytest.raises(InvalidInput, match="no journal"):
+        opened(space, path)
+    assert path.read_bytes() == before
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    for no_file in (path.parent, Path(os.devnull)):
+        with pytest.raises(InvalidInput, match="is no file"):
+            opened(space, no_file)
+
+
+def test_a_journal_is_a_file_whatever_its_name(
+    space: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = opened(space, Path(":memory:"))
+    first.pause()
+    first.set(A, 1)
+    crash(first)
+    with opened(space, Path(":memory:")) as again:
+        assert again.get(A) == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM facts WHERE name = 'decided'",
+        "UPDATE facts SET value = 1 WHERE name = 'decided'",
+        "UPDATE facts SET value = CAST('[1]' AS BLOB) WHERE name = 'head'",
+        "UPDATE facts SET value = CAST('7' AS BLOB) WHERE name = 'token'",
+        "UPDATE facts SET name = CAST(x'ff41' AS TEXT) WHERE name = 'head'",
+        "UPDATE commits SET body = CAST('{\"sent\":{}}' AS BLOB)",
+        "UPDATE commits SET body = CAST(replace(body, 'branch', 'br_nch') AS BLOB)",
+        "UPDATE commits SET body = CAST(replace(body, '\"op', '\"id') AS BLOB)",
+        "UPDATE commits SET body = substr(body, 2)",
+        "UPDATE commits SET version = 'x'",
+        "UPDATE held SET body = CAST('[1]' AS BLOB)",
+        "ALTER TABLE verdicts RENAME version TO versicn",
+    ],
+)
+def test_a_damaged_journal_says_so(space: Space, path: Path, damage: str) -> None:
+    first = opened(space, path)
+    first.set(A, 1)
+    first.flush(SECONDS)
+    first.pause()
+    first.set(B, 1)
+    crash(first)
+    database = apsw.Connection(str(path))
+    database.execute(damage)
+    database.close()
+    with pytest.raises(Corrupt, match="damaged"):
+        opened(space, path)
+
+
 def test_only_its_owner_may_read_a_journal(space: Space, path: Path) -> None:
     with opened(space, path) as session:
         session.set(A, 1)
@@ -193,6 +273,41 @@ def test_a_session_that_was_taken_over_does_not_go_on(space: Space, path: Path) 
     with pytest.raises(SessionRevoked):
         opened(space, path)
     assert space.get(A) is None
+
+
+def test_another_principal_leaves_the_session_to_its_own(path: Path) -> None:
+    # The server tells others than its principal only that it does not know the session.
+    with rote.open(":memory:") as here, serving(here, threads=2) as server:
+        here.space("s").set(B, 1)
+        own, other = [
+            server.service.home.create_token(
+                name, TokenRight("write"), now=0, expires=None, ids=SystemIds()
+            )[0]
+            for name in ("own", "other")
+        ]
+        with rote.open(server.url, token=own) as store:
+            first = opened(store.space("s"), path)
+            first.pause()
+            first.set(A, 1)
+            crash(first)
+        with rote.open(server.url, token=other) as store:
+            second = opened(store.space("s"), path)
+            assert [event["type"] for event in second.events(SECONDS)][-1] == "ended"
+            assert isinstance(second._replica.error, SessionExpired)
+            second.close()
+        with rote.open(server.url, token=own) as store, opened(store.space("s"), path) as again:
+            assert again.flush(SECONDS) == []
+        assert here.space("s").get(A) == 1
+
+
+def test_a_session_that_is_gone_does_not_go_on(space: Space, path: Path) -> None:
+    first = opened(space, path)
+    first.set(A, 1)
+    first.flush(SECONDS)
+    first._replica.end(SessionExpired("it was closed"))
+    crash(first)
+    with pytest.raises(SessionExpired):
+        opened(space, path)
 
 
 def test_a_block_that_is_left_keeps_what_was_not_decided(space: Space, path: Path) -> None:
@@ -217,6 +332,39 @@ def test_nothing_of_what_was_erased_stays_in_the_file(
         space.erase(A, reason="asked to")
         for _ in session.watch(WATCH, timeout=SECONDS):
             if session.get(A) is None:
+                break
+        assert [file for file in path.parent.iterdir() if b"secret" in file.read_bytes()] == []
+
+
+def test_nothing_of_what_was_erased_meanwhile_stays_without_a_watch(
+    space: Space, path: Path
+) -> None:
+    session = space.session(journal=path, timeout=SECONDS)
+    session.set(A, "secret")
+    session.flush(SECONDS)
+    session.pause()
+    assert [file for file in path.parent.iterdir() if b"secret" in file.read_bytes()]
+    space.erase(A, reason="asked to")
+    list(session.events(0))
+    session.resume()
+    assert next(session.events(SECONDS))["type"] == "online"
+    assert session.version == space.version
+    assert [file for file in path.parent.iterdir() if b"secret" in file.read_bytes()] == []
+    session.close()
+
+
+def test_nothing_of_a_commit_that_an_erasure_has_rejected_stays_in_the_file(
+    space: Space, path: Path
+) -> None:
+    space.set(A, 1)
+    with opened(space, path) as session:
+        session.pause()
+        pending = session.set(A, "secret" * 1_000)
+        space.erase(A, reason="asked to")
+        session.resume()
+        assert session.flush(SECONDS) == [pending]
+        for _ in session.watch(WATCH, timeout=SECONDS):
+            if session.version == space.version:
                 break
         assert [file for file in path.parent.iterdir() if b"secret" in file.read_bytes()] == []
 
@@ -257,6 +405,40 @@ def test_a_journal_that_fails_ends_the_session_before_anything_is_lost(
         assert again.flush(SECONDS) == []
         assert again.set(B, 1).local == 2
     assert [commit.facts[0].id for commit in space.log()] == [A, B]
+
+
+def test_a_commit_that_is_kept_while_the_session_ends_is_unknown(space: Space, path: Path) -> None:
+    # It raised, and was applied when the journal was opened again.
+    session = opened(space, path)
+    session.pause()
+    replica, journal = session._replica, session._replica.journal
+    assert journal is not None
+    is_kept, is_held = threading.Event(), threading.Event()
+
+    def end() -> None:
+        assert is_kept.wait(SECONDS)
+        with replica.changed:
+            is_held.set()
+            replica.end(None)
+            journal.close()
+
+    def await_end() -> bool:
+        is_kept.set()
+        return not is_held.wait(SECONDS)
+
+    database: Any = journal._database
+    database.set_commit_hook(await_end)
+    ending = threading.Thread(target=end)
+    ending.start()
+    pending = session.set(A, 1)
+    ending.join()
+    assert (session.state, pending.status) == ("ended", "unknown")
+    with pytest.raises(Unavailable, match="ended"):
+        pending.wait(SECONDS)
+    session.close()
+    with opened(space, path) as again:
+        assert again.flush(SECONDS) == []
+    assert space.get(A) == 1
 
 
 def test_a_journal_takes_every_value(space: Space, path: Path) -> None:

@@ -55,6 +55,35 @@ def test_the_deepest_value_is_held(space: Space) -> None:
         assert session.flush(SECONDS) == []
 
 
+def test_what_was_deleted_reads_as_in_the_space(space: Space) -> None:
+    # The watches hold that it does not exist, and no more: not which commit has deleted it.
+    space.set(A, 1)
+    space.delete(A)
+    space.set(B, 1)
+    space.erase(B, reason="asked to")
+    queries: list[Any] = [{"select": {"urn:*": {}}, "since": 1}, {"select": {A: {}, B: {}}}]
+    with space.session(watch=WATCH, timeout=SECONDS) as session:
+        assert session.read_many([A, B]) == space.read_many([A, B])
+        assert [session.query(query) for query in queries] == [
+            space.query(query) for query in queries
+        ]
+        seen = session.read(A)
+        reads = [{"id": A, "version": seen.version}]
+        made = session.transact([{"op": "set", "id": A, "value": 2}], reads=reads)
+        assert made.wait(SECONDS).facts[0].id == A
+
+
+def test_what_is_absent_is_known_when_its_version_is_compacted(space: Space) -> None:
+    space.set(A, 1)
+    with space.session(watch=WATCH, timeout=SECONDS) as session:
+        session.pause()
+        space.set(A, 2)
+        space.set(A, 3)
+        space.compact(before=space.version)
+        assert (session.get(A), session.get(B, "none")) == (1, "none")
+        session.resume()
+
+
 def test_linked_entities_are_held(space: Space) -> None:
     space.set(A, {"to": link(OTHER)})
     space.set(OTHER, 1)
@@ -191,6 +220,18 @@ def test_frames_of_a_view_folded_are_the_query(space: Space, session: Session) -
     session.flush(SECONDS)
     space.set(B, 2)
     take_until({A, B})
+
+
+def test_a_frame_says_that_a_result_is_whole_again(offline: Session) -> None:
+    query = {"select": {"urn:*": {}}, "max_entities": 1}
+    offline.set(A, 1)
+    offline.set(B, 1)
+    frames = offline.watch(query, timeout=0)
+    assert next(frames)["truncated"] == {"reason": "max_entities", "at": B}
+    offline.delete(B)
+    frame = next(frames)
+    assert (frame["upserts"], frame["removes"], "truncated" in frame) == ([], [], False)
+    assert offline.query(query)["truncated"] is None
 
 
 def test_a_watch_ends_when_nothing_comes_and_when_the_session_ends(session: Session) -> None:

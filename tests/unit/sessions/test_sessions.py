@@ -1,13 +1,10 @@
 """Sessions, sentence by sentence of what they promise."""
 
-import os
 import threading
 from typing import Any
 
 import pytest
 
-import rote
-from rote.contract import all_sides
 from rote.errors import (
     Conflict,
     Denied,
@@ -20,17 +17,13 @@ from rote.errors import (
     Unavailable,
     Withdrawn,
 )
+from rote.sessions import stack
 from rote.sessions.session import Session
-from rote.space import Space, Store
+from rote.space import Space
 from rote.values.session_limits import SESSION_PENDING_MAX, SESSION_TRANSACTIONS_MAX
-from tests.unit.sessions.conftest import SECONDS, WATCH
+from tests.unit.sessions.conftest import SECONDS, WATCH, come_back
 
 A, B, C = "urn:a", "urn:b", "urn:c"
-
-
-def come_back(session: Session) -> list[Any]:
-    session.resume()
-    return session.flush(SECONDS)
 
 
 def await_value(session: Session, id: str, value: Any) -> None:
@@ -135,6 +128,29 @@ def test_more_than_the_limit_is_refused_and_nothing_of_it_applied(offline: Sessi
         offline.set(A, "too many")
     assert offline.get(A) == SESSION_PENDING_MAX - 1
     assert len(offline.pending) == SESSION_PENDING_MAX
+
+
+def test_the_bytes_of_undecided_commits_are_limited(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stack, "SESSION_PENDING_BYTES_MAX", 2_500)
+    session.pause()
+    session.set(A, "x" * 1_000)
+    session.set(B, "x" * 1_000)
+    with pytest.raises(LimitExceeded, match="in bytes"):
+        session.set(C, "x" * 1_000)
+    assert [pending.local for pending in session.pending] == [1, 2]
+    assert come_back(session) == []
+    session.set(C, "x" * 1_000).wait(SECONDS)
+
+
+def test_a_commit_with_more_reads_than_a_server_takes_is_refused(session: Session) -> None:
+    # The server ended the line for the message, and with it the session ended.
+    reads = [{"id": f"urn:{number}:{'x' * 900}", "version": 0} for number in range(75_000)]
+    with pytest.raises(LimitExceeded, match="with its reads"):
+        session.transact([{"op": "set", "id": A, "value": 1}], reads=reads)
+    assert (session.pending, session.get(A)) == ((), None)
+    assert session.set(A, 2).wait(SECONDS).version == 1
 
 
 def test_what_the_caller_changes_after_a_call_does_not_matter(space: Space) -> None:
@@ -417,95 +433,3 @@ def test_a_function_that_fails_when_it_is_called_again_rejects_its_commit(
     assert come_back(offline) == [pending]
     assert isinstance(pending.error, failure)
     offline.update(B, lambda value: (value or 0) + 1).wait(SECONDS)
-
-
-# -- branches, ends -------------------------------------------------------------------------------
-
-
-def test_a_session_writes_on_several_branches(space: Space) -> None:
-    space.set(A, 1)
-    space.create_branch("draft")
-    watches = {"main": WATCH, "draft": {**WATCH, "branch": "draft"}}
-    with space.session(watch=watches, timeout=SECONDS) as session:
-        session.pause()
-        draft = session.on("draft")  # held, so nobody is asked
-        draft.set(A, 2)
-        assert (draft.get(A), session.get(A)) == (2, 1)
-        assert draft.query(WATCH)["facts"][A]["value"] == 2
-        assert come_back(session) == []
-        assert space.on("draft").get(A) == 2
-        with pytest.raises(NotFound):
-            session.on("none")
-
-
-def test_a_block_that_is_left_waits_until_all_is_decided(space: Space) -> None:
-    with space.session() as session:
-        session.set(A, 1)
-    assert space.get(A) == 1
-    assert session.state == "ended"
-    with pytest.raises(Unavailable):
-        session.set(B, 1)
-
-
-def test_a_block_that_is_left_offline_names_what_was_not_decided(space: Space) -> None:
-    with pytest.raises(Unavailable) as caught, space.session(timeout=0.5) as session:
-        session.pause()
-        pending = session.set(A, 1)
-    assert caught.value.details["locals"] == [1]
-    assert pending.status == "unknown"
-    with pytest.raises(RoteError):
-        pending.wait()
-
-
-def test_after_an_exception_what_is_not_decided_is_unknown(space: Space) -> None:
-    with pytest.raises(KeyError), space.session() as session:
-        session.pause()
-        pending = session.set(A, 1)
-        raise KeyError
-    assert pending.status == "unknown"
-
-
-def test_a_session_that_ends_leaves_no_rows(stores: dict[str, Store], space: Space) -> None:
-    with space.session() as session:
-        session.set(A, 1)
-    port = stores["here"].space(space.did)._port
-    assert list(all_sides(port, space.did, "session")) == []
-
-
-def test_events_say_what_happens_to_the_line(session: Session) -> None:
-    session.pause()
-    session.resume()
-    told = [event["type"] for _, event in zip(range(3), session.events(SECONDS), strict=False)]
-    assert told == ["online", "offline", "online"]
-    session.close()
-    assert [event["type"] for event in session.events(SECONDS)] == ["ended"]
-
-
-def test_a_store_that_closes_ends_its_sessions() -> None:
-    store = rote.open(":memory:")
-    session = store.space("s").session()
-    store.close()
-    assert session.state == "ended"
-
-
-def test_a_forked_process_raises_and_leaves_the_session_to_its_own(session: Session) -> None:
-    session.set(A, 1)
-    session.flush(SECONDS)
-    child = os.fork()
-    if child == 0:
-        raised = 0
-        for call in (
-            lambda: session.get(A),
-            lambda: session.set(A, 2),
-            session.flush,
-            session.pause,
-        ):
-            try:
-                call()
-            except Unavailable as error:
-                raised += "fork" in str(error)
-        session.close()
-        os._exit(raised)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
-    session.set(A, 3).wait(SECONDS)
-    assert session.state == "online"
