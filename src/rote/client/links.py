@@ -65,8 +65,11 @@ class WireLinker:
         try:
             with ExitStack() as ending:
                 socket = ending.enter_context(connect(self._calls))
-                opened = open_session(self._calls, socket, opening, bearer)
-                return WireLink(self._calls, socket, bearer, opened, ending.pop_all())
+                welcome, opened = open_session(self._calls, socket, opening, bearer)
+                bytes_max = welcome.limits.message_bytes
+                return WireLink(
+                    self._calls, socket, bearer, opened, ending.pop_all(), bytes_max=bytes_max
+                )
         except _BROKEN as lost:
             if code_of(lost) in NEVER_AGAIN:
                 raise InvalidInput(
@@ -87,8 +90,14 @@ class WireLink:
         bearer: str | None,
         opened: wire.Opened,
         ending: ExitStack,
+        *,
+        bytes_max: int,
     ) -> None:
-        """ending  closes the connection"""
+        """
+        ending     closes the connection
+        bytes_max  of a message: of a larger one the server closes the connection
+        """
+        self._bytes_max = bytes_max
         self._calls = calls
         self._socket = socket
         self._bearer = bearer
@@ -115,6 +124,11 @@ class WireLink:
                 raise Busy("too many requests of this session are unanswered; receive first")
             id = self._last_id + 1
             data = wire.encode_request(request, id)
+            if len(data) > self._bytes_max:
+                raise InvalidInput(
+                    f"a commit of {len(data)} bytes is more than the {self._bytes_max} that this server"
+                    " takes; write less at once"
+                )
             self._last_id = id
             self._flying[id] = kind
             self._commits += is_commit

@@ -24,7 +24,12 @@ from rote.contract import commands as c
 from rote.contract.table import Row, Table
 from rote.contract.wire import Message, answer_type, decode_answer, encode_command
 from rote.errors import Denied, InvalidInput, NotFound, RoteError, Unavailable
-from rote.values.client_limits import AWAIT_PAUSE_SECONDS_MAX, AWAIT_PAUSE_SECONDS_MIN
+from rote.values import check_did
+from rote.values.client_limits import (
+    AWAIT_PAUSE_SECONDS_MAX,
+    AWAIT_PAUSE_SECONDS_MIN,
+    CONNECT_SECONDS_MAX,
+)
 from rote.values.limits import AWAIT_SECONDS_MAX
 
 R = TypeVar("R")
@@ -70,6 +75,7 @@ class RemotePort:
             c.Read: self._reading.read,
             c.Diff: self._diff,
             c.EraseSpace: self._erase_space,
+            c.FindSpace: self._find_space,
             c.DropSides: self._not_remote,
             c.AwaitCommit: self._await,
             **self._blobs.rules,
@@ -144,8 +150,35 @@ class RemotePort:
             self._kept.keep(space, name, reply.body, size, erased=erased)
         return _decoded(row, reply.body, reply.details)
 
+    def _find_space(self, _: str, command: c.FindSpace) -> SpaceInfo:
+        row = self._table.row(c.FindSpace)
+        if not str(command.name).startswith("did:"):
+            found: SpaceInfo = self._answer("", row, command)
+            return found
+        until = self._calls.now() + min(self._calls.seconds, CONNECT_SECONDS_MAX)
+        asked = c.FindSpace(command.name)
+        try:
+            reply = self._post(
+                "", row.name, _sent(encode_command(asked)), row, asked, deadline=until
+            )
+        except Unavailable as lost:
+            if "server" not in lost.details:
+                raise
+            check_did(command.name)
+            # A session with a journal goes on without its server. Everything else asks that anyhow.
+            return SpaceInfo(command.name, command.name)
+        found = _decoded(row, reply.body)
+        return found
+
     def _post(
-        self, space: str, name: str, body: bytes, row: Row | None = None, command: Any = None
+        self,
+        space: str,
+        name: str,
+        body: bytes,
+        row: Row | None = None,
+        command: Any = None,
+        *,
+        deadline: float | None = None,
     ) -> Reply:
         place = place_of(space) if space else "/v1/"
         is_repeated = row is None or row.retry in ("always", "key")
@@ -159,12 +192,12 @@ class RemotePort:
             is_write=row is not None and _writes(row, command),
             is_long=isinstance(command, c.FindWritten),
         )
-        return self._call(space, request)
+        return self._call(space, request, deadline=deadline)
 
-    def _call(self, space: str, request: Request) -> Reply:
+    def _call(self, space: str, request: Request, *, deadline: float | None = None) -> Reply:
         self._calls.pool.check_usable()
         try:
-            reply = self._calls.call(request)
+            reply = self._calls.call(request, deadline=deadline)
         except NotFound as error:
             if space and error.code == NotFound.code:
                 self._kept.forget(space)

@@ -69,13 +69,13 @@ def _bound_sends(made: socket.socket, seconds: float) -> None:
 
 def open_session(
     calls: Calls, connection: ClientConnection, opening: wire.OpenSession, bearer: str | None
-) -> wire.Opened:
+) -> tuple[wire.Welcome, wire.Opened]:
     """Say hello and open a session; raise what the server says of either."""
     with calls.pool.holding(connection.socket):
-        _exchange(connection, wire.Hello(wire.PROTOCOL), 1)
+        welcome = _exchange(connection, wire.Hello(wire.PROTOCOL), 1)
         auth = None if bearer is None else {"token": bearer}
         answer = _exchange(connection, structs.replace(opening, auth=auth), 2)
-    return wire.decode_ok(answer, wire.Opened)
+    return wire.decode_ok(welcome, wire.Welcome), wire.decode_ok(answer, wire.Opened)
 
 
 def _exchange(connection: ClientConnection, request: wire.Request, id: int) -> bytes:

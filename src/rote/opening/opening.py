@@ -221,7 +221,9 @@ def _open(
 
 
 def _home(kernel: Kernel, location: Location, ids: IdSource | None) -> Home:
-    sessions = local_sessions(kernel, location.shown)
+    # However the path is written, journals are of the same store.
+    place = location.shown if location.path is None else str(location.path.resolve())
+    sessions = local_sessions(kernel, place)
     return Home(ids or SystemIds(), location.path, sessions=sessions)
 
 

@@ -121,7 +121,7 @@ class Pending:
         self._await(timeout)
         fate = self._fate
         if fate.error is not None:
-            raise fate.error
+            raise fate.error.with_traceback(None)  # that of this call alone
         if fate.commit is None:
             invariant(fate.version is not None, "an accepted commit has a version")
             fate.commit = self._load(fate.version or 0)

@@ -29,7 +29,7 @@ GRANT_ATTEMPTS = 3  # to get one
 SIGNED_SECONDS = 60
 NONCE_BYTES = 16
 # How often a line that gets no message looks whether anybody needs it.
-LINE_LOOK_SECONDS = 0.25
+LINE_LOOK_SECONDS = 0.08
 # How long the end of a line waits for the other side's word.
 LINE_CLOSE_SECONDS = 1
 # Waiting for a commit asks for the head, with pauses that are doubled each time.

@@ -26,6 +26,12 @@ from rote.sessions.store_sessions import StoreSessions
 DID = "did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK"
 STATE = {"branch": "main", "id": "urn:a", "version": 1, "hash": "ab", "value": 5}
 OPENED = {"space": DID, "session": "ab" * 16, "token": "x", "version": 1}
+BOUNDS = {"message_bytes": 1 << 20, "calls": 1, "transacts": 1, "watches": 1, "window": 2}
+WELCOME = {
+    "protocol": "rote/1", "server": DID, "challenge": "x", "expires": "2030-01-01T00:00:00Z",
+    "limits": BOUNDS,
+}  # fmt: skip
+ANSWERS = {"hello": WELCOME, "session.open": OPENED}
 
 
 def step(states: list[Any], places: list[int]) -> dict[str, Any]:
@@ -69,7 +75,7 @@ class Hostile:
             self._left -= 1
             socket.send(self._garbage, text=True)
             return
-        answer = OPENED if kind == "session.open" else {"version": 1}
+        answer = ANSWERS.get(kind, {"version": 1})
         socket.send(orjson.dumps({"id": request["id"], "ok": answer}).decode())
         if kind == "watch.add" and request["watches"]:
             socket.send(orjson.dumps(step([STATE], [0])).decode())
@@ -165,7 +171,8 @@ class HostileOnce(Hostile):
 
     def _answer(self, socket: ServerConnection, request: dict[str, Any]) -> None:
         if request["type"] != "session.open":
-            socket.send(orjson.dumps({"id": request["id"], "ok": {"version": 1}}).decode())
+            answer = ANSWERS.get(request["type"], {"version": 1})
+            socket.send(orjson.dumps({"id": request["id"], "ok": answer}).decode())
             if request["type"] == "session.close":
                 socket.close()
             return

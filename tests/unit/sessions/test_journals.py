@@ -19,6 +19,7 @@ from rote.errors import (
     Corrupt,
     DependencyRejected,
     InvalidInput,
+    NotFound,
     SessionExpired,
     SessionRevoked,
     Unavailable,
@@ -26,6 +27,7 @@ from rote.errors import (
 from rote.opening.sources import SystemIds
 from rote.sessions.session import Session
 from rote.space import Space
+from rote.testing.keys import did_of
 from rote.testing.serving import serving
 from tests.unit.sessions.conftest import SECONDS, WATCH
 
@@ -468,6 +470,37 @@ def test_a_session_goes_on_from_day_to_day(tmp_path: Path) -> None:
             assert session.set(A, number).local == number + 1
     with rote.open(tmp_path / "s.db") as store:
         assert store.space("s").get(A) == 2
+
+
+def test_however_its_path_is_written_a_store_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, name in enumerate((Path("s.db"), tmp_path / "s.db")):
+        with rote.open(name) as store, store.space("s").session(journal="j") as session:
+            assert session.set(A, number).local == number + 1
+
+
+def test_a_process_that_starts_without_its_server_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    with rote.open(":memory:") as here:
+        with serving(here, threads=2) as server, rote.open(server.url, token=server.token) as store:
+            space = store.space("s")
+            with opened(space, path) as session:
+                session.set(A, 1)
+            with pytest.raises(NotFound):
+                store.space(did_of("nobody"))
+        with rote.open(server.url, token=server.token, timeout=0.3) as store:
+            with pytest.raises(Unavailable):
+                store.space("s")
+            with pytest.raises(InvalidInput):
+                store.space("did:key:no")
+            again = store.space(space.did)
+            session = opened(again, path)
+            assert session.get(A) == 1 and session.set(B, 2).local == 2
+            crash(session)
+            with pytest.raises(Unavailable):
+                again.get(A)
 
 
 def test_a_journal_that_cannot_be_opened_is_named(space: Space, tmp_path: Path) -> None:

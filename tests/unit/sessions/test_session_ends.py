@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +11,16 @@ import pytest
 import rote
 from rote.contract import all_sides
 from rote.errors import (
+    InvalidInput,
     NotFound,
     RoteError,
     Unavailable,
+    Withdrawn,
 )
 from rote.sessions import events
 from rote.sessions.session import Session
 from rote.space import Space, Store
+from rote.testing.serving import serving
 from tests.unit.sessions.conftest import SECONDS, WATCH, come_back
 
 A, B, C = "urn:a", "urn:b", "urn:c"
@@ -200,3 +204,31 @@ def test_a_timeout_may_be_as_long_as_one_likes(space: Space, timeout: Any) -> No
         assert session.flush(timeout) == []
         assert next(session.events(timeout))["type"] == "online"
         assert next(session.watch(WATCH, timeout=timeout))["to"] == 1
+
+
+def test_a_commit_that_is_too_large_for_the_server_is_rejected_alone(tmp_path: Path) -> None:
+    journal = tmp_path / "j"
+    with (
+        rote.open(":memory:") as here,
+        serving(here, threads=2, commit_bytes=1 << 20) as server,
+        rote.open(server.url, token=server.token) as served,
+    ):
+        space = served.space("s")
+        with space.session(watch=WATCH, journal=journal, timeout=SECONDS) as session:
+            large, small = session.set(A, "x" * (2 << 20)), session.set(B, 1)
+            assert session.flush(SECONDS) == [large]
+            assert isinstance(large.error, InvalidInput)
+            assert (small.status, session.state) == ("integrated", "online")
+        with space.session(watch=WATCH, journal=journal, timeout=SECONDS) as session:
+            assert (session.get(A), session.get(B)) == (None, 1)
+
+
+def test_a_rejection_may_be_asked_for_again_and_again(offline: Session) -> None:
+    pending = offline.set(A, 1)
+    assert pending.cancel()
+    depths = set()
+    for _ in range(3):
+        with pytest.raises(Withdrawn) as caught:
+            pending.wait()
+        depths.add(len(caught.traceback))
+    assert len(depths) == 1
