@@ -261,10 +261,10 @@ class LineSchedule(History):
         client.acknowledged = max(client.acknowledged, told)
 
     def _abandon_last(self, client: LineClient) -> None:
+        link = self._line_of(client)  # first: the opening of another line may tell its verdict
         local = len(client.sent)
         if local and local == client.next and local not in client.verdicts:
             with suppress(Busy, Unavailable):
-                link = self._line_of(client)
                 client.flying.add(link.send(Abandon(local)))
                 client.next += 1
 
