@@ -28,6 +28,7 @@ from bench.wires import RawClient, RawLine, request
 from rote.values.limits import WATCH_LOOK_SECONDS
 
 READ, STALLED = 899, 100
+AGAIN_SECONDS = 0.01  # until what was refused is sent again
 APART_SECONDS = 0.06  # a step within the rest after the one before would measure the rest
 LIMITS = tuple(
     part
@@ -54,13 +55,20 @@ class Writer:
         operations = [
             {"op": "set", "id": f"urn:watched:{number}", "value": begun} for number in range(ids)
         ]
-        self._line.tell(type="transact", local=self._local, basis=0, operations=operations)
-        while b'"accepted":true' not in self._line.next():
-            pass
+        while not self._is_accepted(operations):
+            sleep(AGAIN_SECONDS)
         micros = (perf_counter() - begun) * 1_000_000
         if self._local % 64 == 0:
             self._line.tell(type="ack", verdicts=self._local, basis=self._local)
         return micros
+
+    def _is_accepted(self, operations: list[dict[str, object]]) -> bool:
+        """Send the commit, and wait for its verdict; False when the server has too much to do."""
+        self._line.tell(type="transact", local=self._local, basis=0, operations=operations)
+        while b'"accepted":true' not in (message := self._line.next()):
+            if b'"error":{' in message:
+                return False
+        return True
 
 
 class Others:
