@@ -160,6 +160,7 @@ class RawClient:
         self.folded: dict[str, Folded] = {}
         self.answered: set[str] = set()
         self.unacked: list[int] = []
+        self.acknowledged = -1
         self.to = 0
         self.parts: list[Any] = []
 
@@ -188,7 +189,9 @@ class RawClient:
             self.follow(name, frame)
         assert not part["more"], "so few states are one part"
         self.unacked.append(part["to"])
-        assert len(self.unacked) <= 2, "the window"
+        # An acknowledgement on its way is of a step to the same version, too.
+        window = [to for to in self.unacked if to > self.acknowledged]
+        assert len(window) <= 2, "the window"
 
     def follow(self, name: str, frame: Any) -> None:
         """Take a frame: it begins at the last step of the watch or, an empty one between, at none."""
@@ -214,6 +217,7 @@ class RawClient:
             self.answered.discard(name)
         elif what == "ack" and self.unacked:
             to = self.random.choice(self.unacked)
+            self.acknowledged = max(self.acknowledged, to)
             self.unacked = [each for each in self.unacked if each > to]
             self.ask("ack", to=to)
         else:
